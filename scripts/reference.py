@@ -19,6 +19,7 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.files import KINDS, Described, record_of
 from memorybench.catalog.schemas import one_line
 from memorybench.cli.main import ACTIONS, MEMAUDIT_VERBS, VERBS, verb_parser
+from memorybench.cli.run import NAMES
 from memorybench.files.record_docs import documented, models_in
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
 from memorybench.models.presets import PRESETS
@@ -51,7 +52,8 @@ def pages() -> dict[str, str]:
 def command_line() -> str:
     parts = [
         f"# Command line\n\n{NOTE}",
-        "Lists take several values: `--providers bm25 hybrid`, `--providers bm25,hybrid` and repeated flags are equal.",
+        "Lists take several values: `--providers bm25 hybrid`, `--providers bm25,hybrid` and repeated flags are equal."
+        f" {NAMES}",
     ]
     for program, verbs in (("memorybench", VERBS), ("memaudit", MEMAUDIT_VERBS)):
         for verb in verbs:

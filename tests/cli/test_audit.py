@@ -9,21 +9,27 @@ import pytest
 from aiohttp import web
 
 from memorybench.cli.main import memaudit
-from memorybench.datasets.audit import load_audit
 from memorybench.suites.audit.events import asked_order
-from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.plan import Transcripts
-from memorybench.suites.audit.probes import PROBE_TYPES, Probe
+from memorybench.suites.audit.probe_file import write_probes
+from memorybench.suites.audit.probes import Probe
 from tests.cli.command import Command
 from tests.doubles.stub import Call, Stub, completion, reply, status
+from tests.suites.audit.probing import sample, sample_probes
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data/sample-dataset.json"
 Subject = Callable[[Probe], str]
 
-DATASET = load_audit(SAMPLE)
-PROBES = generate(DATASET, PROBE_TYPES).probes
-TRANSCRIPTS = Transcripts(DATASET)
+PROBES = sample_probes()
+TRANSCRIPTS = Transcripts(sample())
+
+
+@pytest.fixture
+def from_file(command: Command) -> tuple[str, str]:
+    """The arguments for a file with the probes of the sample. It has the order of events, which code does not ask."""
+    write_probes(command.folder / "probes.jsonl", PROBES)
+    return "--probes", "probes.jsonl"
 
 
 def probe_of(call: Call) -> Probe:
@@ -112,9 +118,11 @@ def believing(probe: Probe) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("subject", [perfect, believing])
-def test_a_perfect_subject_has_a_perfect_score(command: Command, stub: Stub, subject: Subject) -> None:
+def test_a_perfect_subject_has_a_perfect_score(
+    command: Command, stub: Stub, from_file: tuple[str, str], subject: Subject
+) -> None:
     """Without a judge, too: test_every_field_of_the_older_result_types_is_there."""
-    assert audited(command, stub, subject, "--judge-model", "scripted/judge") == PERFECT
+    assert audited(command, stub, subject, "--judge-model", "scripted/judge", *from_file) == PERFECT
 
 
 NOTHING_RIGHT = {
@@ -155,12 +163,12 @@ def asked_or_judged(subject: Subject, call: Call) -> str:
 @pytest.mark.parametrize(("subject", "known"), KNOWN, ids=lambda one: getattr(one, "__name__", ""))
 @pytest.mark.parametrize("judge", ["none", "gpt-4o"])
 def test_known_subjects_get_known_scores(
-    command: Command, stub: Stub, subject: Subject, known: dict[str, int], judge: str
+    command: Command, stub: Stub, from_file: tuple[str, str], subject: Subject, known: dict[str, int], judge: str
 ) -> None:
     """By code they get the score that they deserve, or none; by an honest judge they get it."""
     stub.always(completion(lambda call: asked_or_judged(subject, call), model="", tokens=(9, 1)))
     offline = ("--model", "gpt-4o-mini", "--judge-model", judge, "--canaries", "off", "--limit", "60")
-    said = command("audit", str(SAMPLE), *offline, "--json")
+    said = command("audit", str(SAMPLE), *offline, *from_file, "--json")
     assert said.code in (0, 1), said.err
     (overall,) = (row for row in said.json["results"] if not row["group"])
     scores = {measure["name"]: measure["value"] for measure in overall["measures"]}
@@ -169,7 +177,9 @@ def test_known_subjects_get_known_scores(
 
 
 @pytest.mark.slow
-def test_always_taking_the_first_option_orders_nothing(command: Command, stub: Stub) -> None:
+def test_always_taking_the_first_option_orders_nothing(
+    command: Command, stub: Stub, from_file: tuple[str, str]
+) -> None:
     ordered = [probe for probe in PROBES if probe.options]
     assert Counter(probe.options.index(probe.expected_answer) for probe in ordered) == {
         0: len(ordered) / 2,
@@ -177,7 +187,7 @@ def test_always_taking_the_first_option_orders_nothing(command: Command, stub: S
     }
     stub.always(completion(lambda call: first_option(probe_of(call)), model="", tokens=(9, 1)))
     asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--kinds", "temporal")
-    said = command("audit", str(SAMPLE), *asked, "--json")
+    said = command("audit", str(SAMPLE), *asked, *from_file, "--json")
     pairs = [row for row in said.json["probeResults"] if row["probe"]["expectedAnswer"] in row["probe"]["question"]]
     assert Counter(row["correct"] for row in pairs) == {True: len(pairs) / 2, False: len(pairs) / 2}
     (overall,) = (row for row in said.json["results"] if not row["group"])
@@ -187,7 +197,9 @@ def test_always_taking_the_first_option_orders_nothing(command: Command, stub: S
 
 
 @pytest.mark.slow
-def test_always_naming_the_earlier_event_is_right_in_about_half(command: Command, stub: Stub) -> None:
+def test_always_naming_the_earlier_event_is_right_in_about_half(
+    command: Command, stub: Stub, from_file: tuple[str, str]
+) -> None:
     """A subject that does not read which of the two is asked for."""
 
     def earlier(probe: Probe) -> str:
@@ -196,29 +208,34 @@ def test_always_naming_the_earlier_event_is_right_in_about_half(command: Command
         other = next(option for option in probe.options if option != probe.expected_answer)
         return probe.expected_answer if asked_order(probe) == -1 else other
 
-    scores = audited(command, stub, earlier, "--judge-model", "none", "--kinds", "temporal")
+    scores = audited(command, stub, earlier, "--judge-model", "none", "--kinds", "temporal", *from_file)
     assert scores["temporal_consistency"] == 1
     assert 0.3 < (scores["temporal_accuracy"] or 0) < 0.7
 
 
-def test_a_wrong_answer_about_two_events_was_not_retrieved_if_one_was_not(command: Command, stub: Stub) -> None:
+def test_a_wrong_answer_about_two_events_was_not_retrieved_if_one_was_not(
+    command: Command, stub: Stub, from_file: tuple[str, str]
+) -> None:
     """With one memory shown, the turns of both events cannot be seen."""
     stub.always(completion(lambda call: "A", model="", tokens=(9, 1)))
     only = ("--kinds", "temporal", "--providers", "bm25", "--context-limit", "1", "--judge-model", "none")
-    command("audit", str(SAMPLE), *only, "--model", "gpt-4o-mini", "--run-id", "run")
+    command("audit", str(SAMPLE), *only, *from_file, "--model", "gpt-4o-mini", "--run-id", "run")
     failures = command("results", "run", "--results", "audit-results", "--failures", "--json").json
     reasons = {row["reason"] for row in failures if "/order/" in row["command"] and "bm25" in row["command"]}
     assert reasons == {"not-retrieved"}
 
 
-def test_without_a_judge_what_code_cannot_decide_makes_a_range(command: Command, stub: Stub) -> None:
+def test_without_a_judge_what_code_cannot_decide_makes_a_range(
+    command: Command, stub: Stub, from_file: tuple[str, str]
+) -> None:
     """Code recognises right answers, but hardly a wrong one: their share among the decided would be 100 %."""
 
     def half_right(probe: Probe) -> str:
         return perfect(probe) if len(probe.id) % 2 else "It was the blue one."
 
     stub.always(completion(lambda call: half_right(probe_of(call)), model="", tokens=(9, 1)))
-    report = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json").json
+    asked = ("--model", "gpt-4o-mini", "--judge-model", "none", *from_file)
+    report = command("audit", str(SAMPLE), *asked, "--json").json
     (overall,) = (row for row in report["results"] if not row["group"])
     measures = {measure["name"]: measure for measure in overall["measures"]}
     for name, kind in (("recall_accuracy", "recall"), ("hallucinated_memory_rate", "hallucination")):
@@ -230,7 +247,9 @@ def test_without_a_judge_what_code_cannot_decide_makes_a_range(command: Command,
         assert (measures[name]["value"], measures[name]["high"]) == (None, 1)
 
 
-def test_without_a_judge_a_wrong_answer_decides_its_pair(command: Command, stub: Stub) -> None:
+def test_without_a_judge_a_wrong_answer_decides_its_pair(
+    command: Command, stub: Stub, from_file: tuple[str, str]
+) -> None:
     """The first option is wrong in one of the two orders. In the other one, code cannot decide the answer."""
 
     def subject(probe: Probe) -> str:
@@ -241,7 +260,7 @@ def test_without_a_judge_a_wrong_answer_decides_its_pair(command: Command, stub:
 
     stub.always(completion(lambda call: subject(probe_of(call)), model="", tokens=(9, 1)))
     asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--kinds", "temporal", "--run-id", "r")
-    report = command("audit", str(SAMPLE), *asked, "--json").json
+    report = command("audit", str(SAMPLE), *asked, *from_file, "--json").json
     (overall,) = (row for row in report["results"] if not row["group"])
     (ordered,) = (measure for measure in overall["measures"] if measure["name"] == "temporal_accuracy")
     pairs = [probe for probe in PROBES if probe.options and not probe.reversed]
@@ -253,7 +272,9 @@ def test_without_a_judge_a_wrong_answer_decides_its_pair(command: Command, stub:
     assert command("verify", "r.mbz").code == 0
 
 
-def test_a_pair_whose_other_call_failed_is_not_undecided(command: Command, stub: Stub) -> None:
+def test_a_pair_whose_other_call_failed_is_not_undecided(
+    command: Command, stub: Stub, from_file: tuple[str, str]
+) -> None:
     right, fails = completion(lambda call: perfect(probe_of(call)), model="", tokens=(9, 1)), status(400)
 
     async def answer(request: web.BaseRequest, call: Call) -> web.StreamResponse:
@@ -261,7 +282,7 @@ def test_a_pair_whose_other_call_failed_is_not_undecided(command: Command, stub:
 
     stub.always(answer)
     asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--kinds", "temporal", "--run-id", "r")
-    report = command("audit", str(SAMPLE), *asked, "--json").json
+    report = command("audit", str(SAMPLE), *asked, *from_file, "--json").json
     (overall,) = (row for row in report["results"] if not row["group"])
     (ordered,) = (measure for measure in overall["measures"] if measure["name"] == "temporal_accuracy")
     assert (ordered["value"], ordered["low"], ordered["n"]) == (None, None, 0)
@@ -355,9 +376,9 @@ def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("provider", ["bm25", pytest.param("hybrid", marks=pytest.mark.slow)])
-def test_the_same_probes_go_through_a_memory(command: Command, provider: str) -> None:
+def test_the_same_probes_go_through_a_memory(command: Command, from_file: tuple[str, str], provider: str) -> None:
     offline = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--provider", provider)
-    said = command("audit", str(SAMPLE), *offline, "--json")
+    said = command("audit", str(SAMPLE), *offline, *from_file, "--json")
     assert said.code in (0, 1), said.err
     counts = said.json["counts"]
     assert counts["scored"] + counts["unscored"] == counts["planned"] == len(PROBES)
@@ -368,9 +389,12 @@ def test_the_same_probes_go_through_a_memory(command: Command, provider: str) ->
 
 
 @pytest.mark.slow
-def test_every_field_of_the_older_result_types_is_there(command: Command, stub: Stub) -> None:
+def test_every_field_of_the_older_result_types_is_there(
+    command: Command, stub: Stub, from_file: tuple[str, str]
+) -> None:
     stub.always(completion(lambda call: perfect(probe_of(call)), model="", tokens=(9, 1)))
-    said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json", "--run-id", "r")
+    asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--json", "--run-id", "r")
+    said = command("audit", str(SAMPLE), *asked, *from_file)
     result = json.loads((command.folder / "audit-results/r/report.json").read_text())
     assert result == said.json
     assert result["datasetId"] == "sample"
@@ -443,7 +467,9 @@ def test_verify_probes_finds_questions_that_need_no_memory(command: Command, stu
     assert said.json["counts"]["skipped"] == 6
 
 
-def test_an_order_that_is_wrong_only_with_exchanged_options_is_a_failure(command: Command, stub: Stub) -> None:
+def test_an_order_that_is_wrong_only_with_exchanged_options_is_a_failure(
+    command: Command, stub: Stub, from_file: tuple[str, str]
+) -> None:
     def errs_the_second_time(call: Call) -> str:
         asked = call.json["messages"][-1]["content"]
         question = asked.partition("Question: ")[2].partition("\nAsked on:")[0]
@@ -453,9 +479,10 @@ def test_an_order_that_is_wrong_only_with_exchanged_options_is_a_failure(command
 
     stub.always(completion(errs_the_second_time, model="", tokens=(9, 1)))
     words = ("--kinds", "temporal", "--model", "gpt-4o-mini", "--judge-model", "none", "--run-id", "r", "--json")
-    metrics = command("audit", str(SAMPLE), *words).json["metrics"]
+    metrics = command("audit", str(SAMPLE), *words, *from_file).json["metrics"]
     assert (metrics["temporalAccuracy"], metrics["datingAccuracy"]) == (0, 1)
     report = (command.folder / "audit-results/r/report.md").read_text()
+    assert "of the questions about durations and past values" in report.partition("## ")[0]
     failures = report.partition("## Worst failures")[2].partition("\n## ")[0]
     shown = [probe for probe in PROBES if probe.id in failures]
     assert shown

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from memorybench.suites.audit.probe_file import probe_line
 from tests.cli.command import Command
 from tests.doubles.stub import Call, Stub, completion, status
+from tests.suites.audit.probing import sample_probes
 
 SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
 OFFLINE = ("--model", "scripted/quote", "--judge-model", "scripted/judge")
@@ -71,7 +73,7 @@ def test_an_edited_probe_must_agree_with_the_dates_of_its_events(
     command: Command, probes: list[dict[str, Any]]
 ) -> None:
     """The answers of these four are wrong after the change."""
-    order = next(probe for probe in probes if probe["kind"] == "order" and probe["id"].endswith("/1"))
+    order = next(probe_line(probe) for probe in sample_probes() if probe.kind == "order" and not probe.reversed)
     duration = next(probe for probe in probes if probe["kind"] == "duration")
     flipped = order | {"expectedAnswer": next(o for o in order["options"] if o != order["expectedAnswer"])}
     words = ("first", "last") if "happened first" in order["question"] else ("last", "first")
@@ -254,7 +256,7 @@ def test_a_model_writes_and_verifies_probes_of_free_text(command: Command, stub:
     conflict = written["Where does the user train at present?"]
     assert (conflict["type"], conflict["stale"], conflict["staleEvidence"]) == ("conflict", ["the old gym"], ["t2"])
     assert {check["by"] for check in conflict["checks"]} == {"code", "gpt-4o"}
-    assert said.json["rejected"] == {"undated": 1, "leak": 1, "told": 1}
+    assert said.json["rejected"] == {"no past form": 1, "leak": 1, "told": 1}
     calls = len(stub.calls)
     assert command(*write_file).code == 0
     assert len(stub.calls) == calls, "every reply is recorded"
@@ -361,7 +363,36 @@ def test_what_is_not_asked_about_times_is_counted_with_a_model(
     (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
     rejected = command("audit", "probes", "mine.json", "--probe-model", "gpt-4o", "--json").json["rejected"]
     assert rejected[reason] >= 1
-    assert rejected.get("undated", 0) == (1 if reason != "not English" else 0)
+    assert rejected.get("no past form", 0) == (1 if reason != "not English" else 0)
+
+
+def test_a_model_puts_events_in_order_that_code_does_not(command: Command, stub: Stub) -> None:
+    """An event whose statement tells its time costs no other one its question."""
+    days = {"The user sold the van": "2024-01-10", "The user bought a kayak": "2024-03-10"}
+
+    def answer(call: Call) -> str:
+        prompt = call.json["messages"][-1]["content"]
+        event = prompt.partition("Event: ")[2].partition("\n")[0]
+        return days.get(event, '{"answer": null, "quote": null}')
+
+    stub.always(completion(answer, model="", tokens=(9, 1)))
+    sold, bought = days
+    events = [sold, "The user met a friend in May", bought]
+    turns = [{"role": "user", "content": f"{event}.", "timestamp": "2024-06-10"} for event in events]
+    facts = [
+        {"id": f"f{n}", "content": event, "turn": n, "category": "event", "validFrom": "2024-01-01"}
+        for n, event in enumerate(events, 1)
+    ]
+    dataset = {"id": "mine", "conversations": [{"id": "c", "turns": turns, "facts": facts}]}
+    (command.folder / "mine.json").write_text(json.dumps(dataset))
+    ask = ("audit", "probes", "mine.json", "--kinds", "temporal", "--json")
+    assert command(*ask).json["rejected"] == {"needs a probe model": 2, "option tells the time": 1}
+    said = command(*ask, "--probe-model", "gpt-4o").json
+    assert said["rejected"] == {"option tells the time": 1}
+    one, two = said["probes"]
+    assert (one["options"], two["options"]) == ([*days], [*days][::-1])
+    right = sold if one["question"].startswith("What happened first?") else bought
+    assert one["expectedAnswer"] == two["expectedAnswer"] == right
 
 
 def test_a_reason_of_code_and_of_the_model_is_counted_together(command: Command, stub: Stub) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memorybench.suites.audit.answers import leaks
+from memorybench.suites.audit.answers import leaks, occurs
 from tests.suites.audit.probing import conversation, fact, probes_of
 
 CLEAN = [
@@ -32,6 +32,8 @@ CLEAN = [
     ("¿Para quién ha comprado el regalo?", "para su abuela"),
     ("¿Desde cuándo vive en la calle Mayor?", "desde el otoño"),
     ("¿Con quién va al cine los viernes?", "con una amiga de la oficina"),
+    ("On which date in 2025 was the boat sold?", "2 February 2025"),
+    ("In which month of 2025 was the boat sold?", "June 2025"),
 ]
 LEAKING = [
     ("Wie viele Häuser besitzt die Nutzerin?", "ein Haus"),
@@ -57,6 +59,7 @@ LEAKING = [
     ("¿Qué instrumento toca la pianista?", "el piano"),
     ("¿Qué animales cuida en la perrera?", "perros"),
     ("¿Qué flores vende la florista?", "una flor"),
+    ("In which year was the boat of 2019 sold?", "2019"),
 ]
 
 
@@ -122,3 +125,15 @@ def test_a_question_of_the_dataset_is_checked_in_its_language(
     made = probes_of(conversation(fact("f1", content, question=question, value=value, turn="t1")))
     assert [probe.question for probe in made.probes] == ([question] if is_asked else [])
     assert made.gates.get("leak", 0) == (not is_asked)
+
+
+@pytest.mark.parametrize(
+    ("value", "turn"),
+    [
+        ("248,000 dollars", "He signed on 28 April. 248,000 dollars it was"),
+        ("12500 euros", "They have until 3 May. 12500 euros is a lot"),
+    ],
+)
+def test_an_amount_after_a_date_is_not_its_year(value: str, turn: str) -> None:
+    assert occurs(value, turn)
+    assert occurs("28 April 2024", "It was on April 28, 2024.")

@@ -12,120 +12,88 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact, load_audit
+from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact
 from memorybench.datasets.audit_file import AbsentFact
 from memorybench.suites.audit.answers import content, is_same, leaks, occurs
 from memorybench.suites.audit.cloze import gaps
 from memorybench.suites.audit.events import asked_order
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
-from memorybench.suites.audit.templates import ask_now, ask_then, question_for
-from tests.suites.audit.probing import conversation, day, fact, of_kind, probes_of, questions, reasons
+from memorybench.suites.audit.templates import question_for
+from tests.suites.audit.probing import (
+    conversation,
+    day,
+    fact,
+    of_kind,
+    order_probes,
+    probes_of,
+    questions,
+    reasons,
+    sample,
+)
 
 ROOT = Path(__file__).parents[3]
 LOCOMO = ROOT / "../shared/data/locomo/locomo10.json"
 
 
-def sample() -> AuditDataset:
-    return load_audit(ROOT / "src/memorybench/catalog/data/sample-dataset.json")
+@pytest.mark.parametrize(
+    ("subject", "attribute", "label", "shown"),
+    [
+        (None, "first name", "the user", "First name"),
+        ("user", "age", "the user", "Age"),
+        ("Anna", "city", '"Anna"', "City"),
+        ("user's bakery", "opening time", "the user's bakery", "Opening time"),
+        ("My sister", "occupation", "the user's sister", "Occupation"),
+        ("James", "date_of_birth", '"James"', "Date of birth"),
+        ("user", "numberOfCats", "the user", "Number of cats"),
+        ("user", "user's name", "the user", "User's name"),
+        ('buyer of "Persuasion"', "city", "'buyer of \"Persuasion\"'", "City"),
+        ("user", "works at", "the user", "Works at"),
+        ("his van", "colour", '"his van"', "Colour"),
+        ("user", "GP practice", "the user", "GP practice"),
+        ("declan", "keeps", '"declan"', "Keeps"),
+        # a person or a thing, with or without an article: the attribute does not tell
+        ("conference", "keynote speaker", '"conference"', "Keynote speaker"),
+        ("ramipril", "dose", '"ramipril"', "Dose"),
+        ("ferry from Piraeus", "departure", '"ferry from Piraeus"', "Departure"),
+        ("Halberd migration", "vendor", '"Halberd migration"', "Vendor"),
+        ("user", "seat at Larkfield", "the user", "Seat at Larkfield"),
+        ("user", "favourite-tea", "the user", "Favourite tea"),
+        ("Raul", "e-mail", '"Raul"', "E-mail"),
+        ("user", "t-shirt-size", "the user", "T-shirt size"),
+        ("user", "Favourite tea", "the user", "Favourite tea"),
+        ("user", "Favourite Tea", "the user", "Favourite tea"),
+    ],
+)
+def test_an_attribute_is_asked_in_a_note_about_its_subject(
+    subject: str | None, attribute: str, label: str, shown: str
+) -> None:
+    assert question_for(subject, attribute) == f"Fill the gap in this note about {label}. {shown}: ____."
 
 
 @pytest.mark.parametrize(
-    ("subject", "attribute", "question"),
-    [
-        (None, "first name", "Fill the gap in this note about the user. First name: ____."),
-        ("user", "age", "How old is the user?"),
-        ("user", "employer", "Who does the user work for?"),
-        ("Anna", "city", "In which city is Anna based?"),
-        ("user's bakery", "opening time", "Fill the gap in this note about the user's bakery. Opening time: ____."),
-        ("My sister", "occupation", "Fill the gap in this note about the user's sister. Occupation: ____."),
-        ("user", "birthday", "When is the user's birthday?"),
-        ("James", "date_of_birth", "When was James born?"),
-        ("user", "allergies", "What is the user allergic to?"),
-        ("user", "numberOfCats", "Fill the gap in this note about the user. Number of cats: ____."),
-        ("user", "dog's name", "What is the name of the user's dog?"),
-        ("user", "dog name", "What is the name of the user's dog?"),
-        ("user", "user's name", "Fill the gap in this note about the user. User's name: ____."),
-        ("Anna", "artist name", "Fill the gap in this note about Anna. Artist name: ____."),
-        ('buyer of "Persuasion"', "city", "Fill the gap in this note about 'buyer of \"Persuasion\"'. City: ____."),
-        ("user", "running coach", "Who is the user's running coach?"),
-        ("user", "hobbies", "Fill the gap in this note about the user. Hobbies: ____."),
-        ("user", "works at", "Fill the gap in this note about the user. Works at: ____."),
-        ("James", "favourite tea", "Fill the gap in this note about James. Favourite tea: ____."),
-        ("workshop", "opening time", 'Fill the gap in this note about "workshop". Opening time: ____.'),
-        ("his van", "colour", "Fill the gap in this note about his van. Colour: ____."),
-        ("user", "GP practice", "Fill the gap in this note about the user. GP practice: ____."),
-        ("Declan", "keeps", "Fill the gap in this note about Declan. Keeps: ____."),
-        # a person or a thing, with or without an article: the attribute does not tell
-        ("conference", "keynote speaker", 'Fill the gap in this note about "conference". Keynote speaker: ____.'),
-        ("user", "on-call engineer", "Fill the gap in this note about the user. On-call engineer: ____."),
-        ("ramipril", "dose", 'Fill the gap in this note about "ramipril". Dose: ____.'),
-        ("ferry from Piraeus", "departure", 'Fill the gap in this note about "ferry from Piraeus". Departure: ____.'),
-        ("Halberd migration", "vendor", 'Fill the gap in this note about "Halberd migration". Vendor: ____.'),
-        ("ferry", "age", 'Fill the gap in this note about "ferry". Age: ____.'),
-        ("user", "seat at Larkfield", "Fill the gap in this note about the user. Seat at Larkfield: ____."),
-        ("user", "favourite-tea", "Fill the gap in this note about the user. Favourite tea: ____."),
-        ("Raul", "e-mail", "Fill the gap in this note about Raul. E-mail: ____."),
-        ("user", "t-shirt-size", "Fill the gap in this note about the user. T-shirt size: ____."),
-        ("user", "Favourite tea", "Fill the gap in this note about the user. Favourite tea: ____."),
-        ("user", "Favourite Tea", "Fill the gap in this note about the user. Favourite tea: ____."),
-    ],
+    "attribute", ["event", "Notes", "Wednesdays", "monday", "misc", "one of the boats", "another boat"]
 )
-def test_each_template_reads_as_english(subject: str | None, attribute: str, question: str) -> None:
-    assert question_for(subject, attribute) == question
-
-
-@pytest.mark.parametrize("attribute", ["event", "Notes", "Wednesdays", "monday", "misc"])
 def test_an_attribute_that_names_no_kind_of_answer_has_no_question(attribute: str) -> None:
     assert question_for("user", attribute) is None
-    known = fact("f", "User rows at Tamar Pool", attribute=attribute, value="Tamar Pool")
-    assert questions(probes_of(conversation(known))) == {"Fill the gap: User rows at ____.": "Tamar Pool"}
-
-
-def test_the_statement_tells_how_words_are_spelled() -> None:
-    assert question_for("declan", "age", "User's cousin Declan is 40") == "How old is Declan?"
-    assert question_for("user", "epiPens", "User carries two EpiPens") is None
-    home_town = "Fill the gap in this note about the user. Home town: ____."
-    assert question_for("user", "home_town", "User's hometown is Leeds") == home_town
-
-
-def test_templates_have_forms_for_now_and_then() -> None:
-    assert ask_now("Who is the user's boss?") == "Who is the user's boss now?"
-    assert ask_now("When was Anna born?") == "As things stand now: When was Anna born?"
-    assert ask_now("Where is home?", given_in="en") == "As things stand now: Where is home?"
-    assert ask_now("Wo ist er jetzt?", given_in="de") == "Wo ist er jetzt?"
-    note = question_for("user", "works at")
-    assert ask_now(note) == "Fill the gap in this note about the user, as things stand now. Works at: ____."
-    assert ask_then("Who does the user work for?", "in May 2024") == "Who did the user work for in May 2024?"
-    assert ask_then("Who is Anna's boss?", "in May 2024") == "Who was Anna's boss in May 2024?"
-    then = "Fill the gap in this note about the user, as things stood in May 2024. Works at: ____."
-    assert ask_then(note, "in May 2024") == then
-    current = question_for("user", "current island")
-    assert ask_now(current) == current
-    assert ask_then(ask_now(note), "in May 2024") is None
-    assert ask_then("When is Anna's birthday?", "in May 2024") is None
+    known = fact("f", "User's rowing boat is Tamar Pearl", attribute=attribute, value="Tamar Pearl")
+    asked = "Fill the gap with a name in a note of 10 January 2024: User's rowing boat is ____."
+    assert questions(probes_of(conversation(known))) == {asked: "Tamar Pearl"}
 
 
 @pytest.mark.parametrize(
-    ("statement", "question", "value"),
+    ("statement", "kind", "asked", "value"),
     [
-        ("User lives in Halifax", "Fill the gap with a name: User lives in ____.", "Halifax"),
-        (
-            "User sold six mugs at a craft fair",
-            "Fill the gap with a number: User sold ____ mugs at a craft fair.",
-            "six",
-        ),
-        ("The barn was built in 1911", "Fill the gap with a year: The barn was built in ____.", "1911"),
-        ("User's flight leaves on April 3", "Fill the gap with a date: User's flight leaves on ____.", "April 3"),
-        (
-            "Anna met Dr. Okafor in South Boston",
-            "Fill the gap with a name: Anna met Dr. Okafor in ____.",
-            "South Boston",
-        ),
-        ("User pays $450 a month", "Fill the gap: User pays ____ a month.", "$450"),
+        ("User's dog is Bramble", "name", "User's dog is ____", "Bramble"),
+        ("User sold six mugs at a craft fair", "number", "User sold ____ mugs at a craft fair", "six"),
+        ("The barn was built in 1911", "year", "The barn was built in ____", "1911"),
+        ("User's flight leaves on April 3", "date", "User's flight leaves on ____", "April 3"),
+        ("Anna has now joined South Boston", "name", "Anna has now joined ____", "South Boston"),
+        ("User pays $450 a month", "number", "User pays ____ a month", "$450"),
     ],
 )
-def test_free_text_is_asked_with_a_gap_for_a_name_or_number(statement: str, question: str, value: str) -> None:
+def test_free_text_is_asked_with_a_gap_for_a_name_or_number(statement: str, kind: str, asked: str, value: str) -> None:
+    question = f"Fill the gap with a {kind} in a note of 10 January 2024: {asked}."
     assert questions(probes_of(conversation(fact("f", statement)))) == {question: value}
 
 
@@ -292,7 +260,8 @@ def test_a_fact_that_is_not_yet_valid_is_not_current() -> None:
     """`I'm starting at Tamar on 2 April`, told in January: the user still works at Ashgrove."""
     planned = employer("g", "Tamar", supersedes="f", valid_from=day(100))
     made = probes_of(conversation(employer("f", "Ashgrove"), planned))
-    assert questions(made) == {"Who did the user work for on 10 January 2024?": "Ashgrove"}
+    asked = "Fill the gap in this note about the user, as things stood on 10 January 2024. Employer: ____."
+    assert questions(made) == {asked: "Ashgrove"}
     assert not [probe for probe in made.probes if probe.type == "conflict"]
     assert (reasons(made), made.gates["a plan"]) == ({"g": "a plan"}, 1)
     started = employer("g", "Tamar", supersedes="f", valid_from=day(20))
@@ -308,8 +277,8 @@ def test_a_plan_that_another_fact_superseded_leaves_that_fact_current() -> None:
     )
     made = probes_of(conversation(*facts))
     assert [probe.expected_answer for probe in of_kind(made, "latest")] == ["Brill"]
-    for probe in of_kind(made, "as of"):
-        assert probe.question.endswith("2022?") or probe.question.endswith("2023?"), "before Brill began"
+    asked = "Fill the gap in this note about the user, as things stood on 10 January 2024. Employer: ____."
+    assert [(probe.question, probe.expected_answer) for probe in of_kind(made, "as of")] == [(asked, "Ashgrove")]
 
 
 def test_a_start_is_not_compared_without_a_date_of_asking() -> None:
@@ -322,7 +291,8 @@ def test_a_start_is_not_compared_without_a_date_of_asking() -> None:
 def test_a_chain_of_three_gives_one_probe_about_now_and_two_about_then() -> None:
     made = probes_of(chain("Assam", "rooibos", "sencha"))
     (now,) = of_kind(made, "latest")
-    assert now.question == "Fill the gap in this note about the user, as things stand now. Favourite tea: ____."
+    asked = "Fill the gap in this note about the user, as things stood on 9 May 2024. Favourite tea: ____."
+    assert now.question == asked
     assert (now.expected_answer, now.stale, now.flags) == ("sencha", ("Assam", "rooibos"), False)
     assert [turn.id for turn in now.gold_context] == ["t3"]
     assert [turn.id for turn in now.stale_context] == ["t1", "t2"]
@@ -361,12 +331,24 @@ def test_values_that_contain_each_other_are_not_a_conflict() -> None:
     assert made.gates["values overlap"] == 1
 
 
-def test_changes_without_dates_have_no_as_of_probes() -> None:
+def test_changes_in_turns_without_dates_are_asked_as_of_the_end_only() -> None:
     told = chain("Assam", "rooibos")
-    undated = told.model_copy(update={"turns": tuple(replace(turn, at=None) for turn in told.turns)})
-    assert not of_kind(probes_of(undated), "as of")
+    undated = told.model_copy(
+        update={
+            "turns": tuple(replace(turn, at=None) for turn in told.turns),
+            "facts": tuple(replace(one, valid_from=None) for one in told.facts),
+        }
+    )
+    made = probes_of(undated)
+    (now,) = made.probes
+    assert (now.kind, "as things stood at the end of the conversation" in now.question) == ("latest", True)
+    assert made.gates["undated"] == 1
+
+
+def test_a_past_value_needs_no_start() -> None:
+    told = chain("Assam", "rooibos")
     no_dates = tuple(replace(one, valid_from=None, at=day(3)) for one in told.facts)
-    assert not of_kind(probes_of(told.model_copy(update={"facts": no_dates})), "as of")
+    assert of_kind(probes_of(told.model_copy(update={"facts": no_dates})), "as of") == of_kind(probes_of(told), "as of")
 
 
 EVENTS = (
@@ -388,7 +370,7 @@ def events(*days: int, **more: object) -> AuditConversation:
 
 
 def test_every_order_is_asked_both_ways_and_the_right_option_is_first_in_half() -> None:
-    orders = of_kind(probes_of(events(), *(sample().conversations)), "order")
+    orders = order_probes(events(), *(sample().conversations))
     by_id = {probe.id: probe for probe in orders}
     first = Counter(probe.options.index(probe.expected_answer) for probe in orders)
     assert first[0] == first[1] == len(orders) // 2 > 10
@@ -401,9 +383,7 @@ def test_every_order_is_asked_both_ways_and_the_right_option_is_first_in_half() 
 
 def test_the_first_event_and_the_last_are_asked_for_in_turn() -> None:
     """A subject that always names the earlier event, or the one that was told first, is right in half of them."""
-    asked = [
-        probe for n in range(20) for probe in of_kind(probes_of(events().model_copy(update={"id": f"c{n}"})), "order")
-    ]
+    asked = [probe for n in range(20) for probe in order_probes(events().model_copy(update={"id": f"c{n}"}))]
     texts = [text for _, text in EVENTS]  # in the order in which they happened
     for probe in asked:
         earlier, later = sorted(probe.options, key=lambda option: texts.index(option.replace("The user", "User")))
@@ -414,16 +394,21 @@ def test_the_first_event_and_the_last_are_asked_for_in_turn() -> None:
 
 
 def test_pairs_are_no_neighbours_in_time_and_ties_are_left_out() -> None:
-    pairs = {probe.related_facts for probe in of_kind(probes_of(events()), "order")}
+    pairs = {probe.related_facts for probe in order_probes(events())}
     assert pairs == {("f0", "f2"), ("f1", "f3"), ("f2", "f4")}
     tied = probes_of(events(0, 0))
-    assert (of_kind(tied, "order"), tied.gates["tie"]) == ([], 2)
+    assert (tied.probes, tied.gates["needs a probe model"]) == ((), 2)
+
+
+def test_code_asks_for_no_order() -> None:
+    """It follows from common sense too often: nobody buys the wedding dress before the proposal."""
+    assert not of_kind(probes_of(events(), *sample().conversations), "order")
 
 
 def test_an_event_that_is_told_before_it_happens_is_a_plan() -> None:
     """A2: `Flies to Japan on April 3`, told on 9 January, did not come before a change in February."""
     made = probes_of(events(0, 200, 40, 60))
-    assert not [probe for probe in of_kind(made, "order") if "f1" in probe.related_facts]
+    assert {id for probe in of_kind(made, "duration") for id in probe.related_facts} == {"f0", "f2", "f3"}
     assert made.gates["a plan"] == 1
 
 
@@ -443,15 +428,15 @@ def test_options_do_not_tell_when() -> None:
         )
     )
     made = probes_of(dated)
-    assert (of_kind(made, "order"), reasons(made)["f1"]) == ([], "option tells the time")
+    assert (made.probes, reasons(made)["f1"]) == ((), "option tells the time")
 
 
 def test_events_are_asked_as_whole_sentences() -> None:
     """An event may begin with a name or with any other word: only at the start of a sentence both are right."""
-    made = probes_of(events())
-    (one, other), *_ = [probe.options for probe in of_kind(made, "order")]
-    assert of_kind(made, "order")[0].question.partition("? ")[2] == f"(A) {one}. (B) {other}."
-    for probe in (*of_kind(made, "order"), *of_kind(made, "duration")):
+    orders = order_probes(events())
+    one, other = orders[0].options
+    assert orders[0].question.partition("? ")[2] == f"(A) {one}. (B) {other}."
+    for probe in (*orders, *of_kind(probes_of(events()), "duration")):
         assert all(text[0].isupper() for text in re.split(r"\([AB]\) |\? ", probe.question) if text)
 
 
@@ -550,7 +535,7 @@ def test_absent_probes_are_asked_only_where_the_dataset_declares_them() -> None:
     made = probes_of(conversation(skoda, said=said, absent=ABSENT))
     absent = [probe for probe in made.probes if probe.abstain]
     assert [probe.question for probe in absent] == [
-        "What is the name of the user's brother?",
+        "Fill the gap in this note about the user's brother, as things stood on 10 January 2024. Name: ____.",
         "What colour is the user's boat?",
     ]
     assert {probe.twin for probe in absent} == {"c1/recall/f"}
@@ -596,7 +581,7 @@ def test_facts_in_another_language_than_the_turns_are_not_asked_about() -> None:
     assert reasons(probes_of(conversation(german, said=[turn]))) == {"f": "not English"}
 
 
-@pytest.mark.parametrize("text", ["I am in Oslo", "Anna met Dr. Okafor in South Boston", "My boss is Bo."])
+@pytest.mark.parametrize("text", ["My cat is Oslo", "Anna has now joined South Boston", "My boss is Bo."])
 def test_short_english_is_asked_about(text: str) -> None:
     assert probes_of(conversation(fact("f", text))).probes
 
@@ -673,7 +658,7 @@ def test_a_conversion_of_locomo_leaks_nothing() -> None:
     from memorybench.datasets.audit_conversion import convert_locomo
 
     made = generate(convert_locomo(LOCOMO), PROBE_TYPES)
-    assert len(made.probes) > 500
+    assert len(made.probes) > 400
     assert not [probe.id for probe in made.probes if _shows_answer(probe)]
 
 
@@ -691,16 +676,16 @@ def _shows_answer(probe: Probe) -> bool:
         # a dot in the name
         ("User's tutor is Mr. Okonjo", "Mr"),
         ("User's tutor is Dr. Ines Calder", "Calder"),
-        ("User's aunt works at St. Brigid's", "St"),
+        ("User's aunt works for St. Brigid's", "St"),
         ("User's aunt banks with A. B. Calloway", "Calloway"),
         ("User's aunt banks with A. B. Calloway", "A"),
-        ("User flew to the U.S. in 2010", "U"),
-        ("User flew to the U.S. in 2010", "S"),
-        ("User shipped boxes to Ottawa. The van was full", "Ottawa"),
+        ("User flew with U.S. mail in 2010", "U"),
+        ("User flew with U.S. mail in 2010", "S"),
+        ("User shipped boxes with Ottawa. The van was full", "Ottawa"),
         # another sign in the name
         ("User writes small tools in C++", "C"),
         ("User trains every evening for CS:GO", "CS"),
-        ("User keeps the photos on Yahoo! Disk", "Yahoo"),
+        ("User keeps the photos with Yahoo! Disk", "Yahoo"),
         ('User reads a book called "The Blue Heron"', "Blue Heron"),
         ("User reads 'Blue Heron' in bed", "Heron'"),
         # one end of a range, or one of a pair of numbers
@@ -723,15 +708,15 @@ def test_a_gap_is_no_part_of_a_name_with_a_dot_or_of_a_range(statement: str, par
 @pytest.mark.parametrize(
     "statement",
     [
-        "User does not sing in Ghent",
-        "User doesn't sing in Ghent",
-        "User has never sung in Ghent",
-        "User no longer sings in Ghent",
-        "User has no flat in Ghent",
-        "User used to sing in Ghent",
-        "User's former choir is from Ghent",
-        "User previously sang in Ghent",
-        "User's ex-wife sings in Ghent",
+        "User does not sing for Ghent",
+        "User doesn't sing for Ghent",
+        "User has never sung for Ghent",
+        "User no longer sings for Ghent",
+        "User has no songs by Ghent",
+        "User used to sing for Ghent",
+        "User's former choir is called Ghent",
+        "User previously sang for Ghent",
+        "User's ex-wife sings for Ghent",
     ],
 )
 def test_a_statement_that_many_answers_complete_has_no_gap(statement: str) -> None:
@@ -739,36 +724,30 @@ def test_a_statement_that_many_answers_complete_has_no_gap(statement: str) -> No
     assert not list(gaps(statement))
 
 
-@pytest.mark.parametrize("content", ["User does not sing in Ghent", "User used to sing in Ghent"])
+@pytest.mark.parametrize("content", ["User does not sing for Ghent", "User used to sing for Ghent"])
 def test_a_free_text_fact_with_a_value_is_checked_like_one_without(content: str) -> None:
     assert reasons(probes_of(conversation(fact("f", content, value="Ghent")))) == {"f": "no gap"}
 
 
 @pytest.mark.parametrize(
-    "name", ["Blue Heron", "Blue Heron, at last", "Blue Heron's hut", "a hut (near Ulm, in Blue Heron)"]
+    "name", ["Blue Heron", "Blue Heron, at last", "Blue Heron's hut", "a hut (by Ulm, for Blue Heron)"]
 )
 def test_a_name_with_marks_around_it_is_whole(name: str) -> None:
-    assert "Blue Heron" in [value for _, value in gaps(f"User moved the boat to {name}")]
+    assert "Blue Heron" in [value for _, value in gaps(f"User sold the boat with {name}")]
 
 
-@pytest.mark.parametrize(
-    ("later", "question"),
-    [((), "How old is Victor?"), (("The kettle is blue",), f"How old was Victor on {day(0).day} {day(0):%B %Y}?")],
-)
-def test_an_age_told_before_the_last_day_is_asked_for_its_day(later: tuple[str, ...], question: str) -> None:
+@pytest.mark.parametrize("later", [(), ("The kettle is blue",)])
+def test_an_age_is_asked_for_the_day_on_which_it_was_told(later: tuple[str, ...]) -> None:
     """Somebody who was 47 in March may be 48 in June."""
-    age = fact("f1", "Victor is 47 years old", subject="Victor", attribute="age", value="47", turn="t1")
-    assert questions(probes_of(conversation(age, said=[age.content, *later]))) == {question: "47"}
-
-
-def test_an_age_that_changed_is_asked_only_if_it_was_told_on_the_last_day() -> None:
     ages = [
         fact(f"f{n}", f"Victor is {age} years old", subject="Victor", attribute="age", value=age, turn=f"t{n}", **more)
         for n, (age, more) in enumerate((("46", {}), ("47", {"supersedes": "f1"})), 1)
     ]
+    asked = 'Fill the gap in this note about "Victor", as things stood on {} January 2024. Age: ____.'
     told = [age.content for age in ages]
-    assert of_kind(probes_of(conversation(*ages, said=told)), "latest")
-    assert not of_kind(probes_of(conversation(*ages, said=[*told, "The kettle is blue"])), "latest")
+    assert questions(probes_of(conversation(ages[0], said=[told[0], *later]))) == {asked.format(10): "46"}
+    (changed,) = of_kind(probes_of(conversation(*ages, said=[*told, *later])), "latest")
+    assert (changed.question, changed.expected_answer) == (asked.format(30), "47")
 
 
 @pytest.mark.parametrize("other", ["dog name", "favourite name"])
@@ -796,15 +775,17 @@ def test_events_that_are_not_put_in_order_are_counted_without_recall_questions()
     assert len(questions(generate(dataset, ["recall"]))) == 2
     made = generate(dataset, ["temporal"])
     assert not made.probes
-    assert made.gates["tie"] == 2
+    assert made.gates["needs a probe model"] == 2
 
 
 def test_a_gap_tells_the_day_of_its_fact_because_the_fact_may_have_changed_since() -> None:
     book = fact("f1", "The book club is reading Piranesi", turn="t1")
     said = [book.content, "We have voted for another book now"]
-    (question,) = questions(probes_of(conversation(book, said=said)))
-    assert question == f"Fill the gap in a note of {day(0).day} {day(0):%B %Y}: The book club is reading ____."
-    assert list(questions(probes_of(conversation(book)))) == ["Fill the gap: The book club is reading ____."]
+    asked = "Fill the gap with a name in a note of 10 January 2024: The book club is reading ____."
+    for told in (conversation(book, said=said), conversation(book)):  # also on the last day
+        assert list(questions(probes_of(told))) == [asked]
+    undated = conversation(book).model_copy(update={"turns": (replace(conversation(book).turns[0], at=None),)})
+    assert list(questions(probes_of(undated))) == ["Fill the gap with a name: The book club is reading ____."]
 
 
 @pytest.mark.parametrize("value", [f"{day(0).day}", f"{day(0):%B}", f"{day(0):%Y}"])
@@ -850,25 +831,16 @@ def test_a_question_with_a_relative_time_is_asked_only_if_it_was_answered_on_the
 
 
 @pytest.mark.parametrize("subject", ["user", "rota"])
-@pytest.mark.parametrize(
-    ("more", "named"), [({}, day(0)), ({"valid_from": day(0)}, day(0)), ({"valid_to": day(90)}, None)]
-)
+@pytest.mark.parametrize("more", [{}, {"valid_from": day(0)}, {"valid_to": day(90)}])
 def test_a_structured_fact_that_may_have_ended_is_asked_for_a_day_on_which_it_was_true(
-    subject: str, more: dict[str, datetime], named: datetime | None
+    subject: str, more: dict[str, datetime]
 ) -> None:
     """The author of a dataset does not mark each fact that a later turn ends. Here, the last turn ends it."""
     said = ["Petra is the nurse", "-", "Petra has left us"]
     nurse = fact("f1", said[0], subject=subject, attribute="nurse", value="Petra", turn="t1", **more)
     [(question, answer)] = questions(probes_of(conversation(nurse, said=said))).items()
     assert answer == "Petra"
-    assert re.findall(r"on (\d.* 2024)", question) == ([f"{named.day} {named:%B %Y}"] if named else [])
-
-
-@pytest.mark.parametrize(("attribute", "value"), [("birthday", "9 May"), ("birthplace", "Ghent")])
-def test_a_fact_that_never_ends_is_asked_without_a_day(attribute: str, value: str) -> None:
-    born = fact("f1", f"It is {value}", subject="Anna", attribute=attribute, value=value, turn="t1")
-    asked = questions(probes_of(conversation(born, said=[born.content, "-"])))
-    assert asked == {question_for("Anna", attribute): value}
+    assert "as things stood on 10 January 2024" in question
 
 
 def test_a_fact_whose_day_would_show_its_value_is_not_asked() -> None:
@@ -944,7 +916,7 @@ def test_a_change_is_not_asked_if_another_current_fact_answers_its_question() ->
         "Mr. van der Berg owns the mill",
         "Anna de la Cruz owns the mill",
         "The mill is run by Ludwig von der Au",
-        "The mill stands at Ponta da Piedade",
+        "The mill is called Ponta da Piedade",
     ],
 )
 def test_a_name_with_a_word_in_lower_case_gets_no_gap_for_its_last_part(statement: str) -> None:
@@ -978,22 +950,6 @@ def test_a_letter_that_tells_two_things_apart_is_not_an_article() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "question"),
-    [
-        ("21", "Fill the gap in this note about Dana. Coach: ____."),
-        ("3B", "Fill the gap in this note about Dana. Coach: ____."),
-        ("Mrs. Tarn", "Who is Dana's coach?"),
-    ],
-)
-def test_a_value_that_is_no_name_is_not_asked_with_who(value: str, question: str) -> None:
-    """A train has coaches, too. The absent coach of another traveller is asked in the same form."""
-    travels = fact("f", f"Dana travels with coach {value}", subject="Dana", attribute="coach", value=value)
-    eli = AbsentFact(id="x", subject="Eli", attribute="coach")
-    made = probes_of(conversation(travels, absent=(eli,)))
-    assert [probe.question for probe in made.probes] == [question, question.replace("Dana", "Eli")]
-
-
-@pytest.mark.parametrize(
     ("content", "question", "value"),
     [
         ("马骁多大？20岁。", "马骁多大？", "20岁"),
@@ -1007,21 +963,14 @@ def test_an_age_or_a_plan_is_not_asked_after_the_day_it_was_told(content: str, q
     assert not questions(probes_of(conversation(told, said=[content, "The kettle is blue"])))
 
 
-def test_an_event_whose_words_fit_an_event_of_another_day_is_not_put_in_order() -> None:
+def test_an_event_whose_words_fit_an_event_of_another_day_is_not_asked_about() -> None:
     texts = ("Tobias had a seizure", "The school vaccinated many pupils", "Tobias had a second seizure")
     happened = [
         fact(f"f{n}", text, category="event", turn=f"t{n}", valid_from=day(20 * n - 20))
         for n, text in enumerate(texts, 1)
     ]
-    assert of_kind(probes_of(conversation(*happened[:2])), "order")
+    assert of_kind(probes_of(conversation(*happened[:2])), "duration")
     made = probes_of(conversation(*happened))
-    assert (of_kind(made, "order"), reasons(made)["f1"]) == ([], "options overlap")
+    assert (made.probes, reasons(made)["f1"]) == ((), "options overlap")
     again = replace(happened[2], valid_from=day(0) + timedelta(hours=3))
-    assert of_kind(probes_of(conversation(*happened[:2], again)), "order")
-
-
-@pytest.mark.parametrize(("said", "asked"), [("in Glasgow", True), ("on Albert Street in Glasgow", False)])
-def test_a_gap_for_a_place_is_not_asked_if_the_turn_names_a_place_in_it(said: str, asked: bool) -> None:
-    played = fact("f1", "Sparrow played in Glasgow", turn="t1")
-    made = probes_of(conversation(played, said=[f"Sparrow stood {said} for hours and played"]))
-    assert bool(questions(made)) == asked
+    assert of_kind(probes_of(conversation(*happened[:2], again)), "duration")

@@ -374,6 +374,7 @@ EARLY, LATE = "2024-01-09", "2024-02-20"
         (["PLAN", LATE, EARLY, LATE, EARLY, "PLAN"], False),
         ([EARLY, LATE, EARLY, LATE, LATE, EARLY, LATE, EARLY], False),
         ([LATE, EARLY] * 3, False),
+        ([EARLY, EARLY] * 2, False),
     ],
 )
 def test_two_events_are_put_in_order_by_three_of_four_replies(dates: list[str], is_admitted: bool) -> None:
@@ -435,3 +436,19 @@ def test_a_reply_that_cannot_be_read_admits_nothing(reply: str) -> None:
     for one in (recall(1, rng), conflict(2, rng), order(3, rng), absent(4, rng)):
         with pytest.raises(Lacking):
             run(model.verify(UnrecordedSteps(), one.probe, CONVERSATION))
+
+
+def test_whether_a_question_needs_the_conversation_is_asked_without_a_source() -> None:
+    """A model that is told to answer from an empty source only would find that every question needs it."""
+    prompts: list[str] = []
+
+    def reply(turns: Sequence[Turn]) -> str:
+        prompts.append(turns[-1].content)
+        return json.dumps({"answer": None, "quote": None})
+
+    asked = probe(1, "recall", "What is the capital of France?", "Paris", gold_context=(turn("t1", "Paris"),))
+    with pytest.raises(Lacking):
+        run(ProbeModel(ScriptedModel(reply)).verify(UnrecordedSteps(), asked, CONVERSATION))
+    without = [prompt for prompt in prompts if "<source" not in prompt]
+    assert without
+    assert all("general knowledge" in prompt and "nothing else. " not in prompt for prompt in without)

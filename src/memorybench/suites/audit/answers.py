@@ -23,9 +23,10 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if name != "may" else name for name in MONTHS)
 _DATES = (
-    re.compile(rf"\b(?P<day>\d{{1,2}})(?: of)? (?P<month>{_MONTH})\b\.?(?:,? (?P<year>\d{{4}}))?"),
-    re.compile(rf"\b(?P<month>{_MONTH})\b\.? (?P<day>\d{{1,2}})\b(?:,? (?P<year>\d{{4}}))?"),
+    re.compile(rf"\b(?P<day>\d{{1,2}})(?: of)? (?P<month>{_MONTH})\b\.?(?:,? (?P<year>(?:19|20)\d\d)\b(?![.,]\d))?"),
+    re.compile(rf"\b(?P<month>{_MONTH})\b\.? (?P<day>\d{{1,2}})\b(?:,? (?P<year>(?:19|20)\d\d)\b(?![.,]\d))?"),
 )
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _ISO_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)*|[^\W_]+(?:'[^\W_]+)*")
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -195,6 +196,9 @@ def _tell_answer(words: Iterable[str], is_asked: Callable[[str], bool]) -> bool:
     """Return whether those words of an answer that are in the question reveal it."""
     words = set(words)
     shared = set(filter(is_asked, words))
+    years = set(filter(_YEAR.fullmatch, words))
+    if years != words:
+        shared -= years  # `On which day in 2025?` tells only the year of `2 February 2025`
     numbers = {word for word in words if any(map(str.isdigit, word))}
     return bool(shared) and not (numbers and shared == words - numbers)
 

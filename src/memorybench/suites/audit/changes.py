@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import date_tells, normalise, overlaps
-from .history import PLAN
+from .answers import normalise, overlaps
+from .cloze import is_one_weekday
+from .history import ENDED, PLAN, UNDATED
 from .probes import Policy, Probe, Question, probe
 from .recall import RELATIVE, Material
-from .templates import ask_then
 
 Chain = Sequence[AuditFact]
 FLAG_REQUEST = " If the conversation contradicts itself on this, say so and name both."
@@ -35,9 +35,8 @@ def conflict_probes(material: Material, changes: Sequence[Change], policy: Polic
             continue
         question, values, places = asked
         stale = tuple(dict.fromkeys(values[:-1]))
-        day = material.day_to_name(chain[-1], question, places[-1])
-        text = None if day is None else material.ask_on(day, question)
-        text, expected = text or material.ask_now(question), question.value
+        day = material.last_day(places[-1])
+        text, expected = material.ask_as_of(day, question), question.value
         if policy == "flag":
             text, expected = text + FLAG_REQUEST, f"{question.value}; before that it was {' and '.join(stale)}"
         asked_now = Question(text, expected, question.origin)
@@ -57,7 +56,10 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
     if newest is None or len(found) < len(chain) or len({normalise(one.text) for one in found}) > 1:
         return "no shared attribute" if material.indexed.is_english else "not English"
     values = [one.value for one in found]
-    if any(material.is_relative(value) for value in values):
+    if any(
+        material.is_relative(one.value) or is_one_weekday(fact.content, one.value)
+        for fact, one in zip(chain, found, strict=True)
+    ):
         return RELATIVE
     if any(overlaps(newest.value, value) for value in values[:-1]):
         return "values overlap"
@@ -71,7 +73,7 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
         return "unanswerable"
     if material.is_planned(chain[-1], places[-1]):
         return PLAN
-    day = material.day_to_name(chain[-1], newest, places[-1])
+    day = material.last_day(places[-1])
     if day is not None and material.day_tells(day, newest, values):
         return "leak"
     return RELATIVE if material.is_outdated_question(newest, places[-1]) else (newest, values, places)
@@ -80,7 +82,7 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
 def as_of_probes(material: Material, changes: Sequence[Change]) -> Iterator[Probe]:
     """Yield a probe for each past value that can be asked about; count the others in `material.dropped`.
 
-    It asks what was true on the day from which the value was valid.
+    It asks what was true on the day on which the value was stated.
     """
     for chain, asked in changes:
         if isinstance(asked, str):
@@ -95,29 +97,27 @@ def as_of_probes(material: Material, changes: Sequence[Change]) -> Iterator[Prob
 
 def _as_of(material: Material, chain: Chain, place: int, asked: Asked) -> Probe | str:
     question, values, spans = asked
-    since, until = chain[place].valid_from, chain[place + 1].valid_from
-    later = [one.valid_from for one in chain[place + 1 :] if one.valid_from is not None]
-    places = sorted({at for span in spans for at in span})
-    if since is None or until is None or any(turn.at is None for turn in material.indexed.turns(places)):
-        return "undated"
-    if max(turn.at.date() for turn in material.indexed.turns(spans[place]) if turn.at) < since.date():
+    fact, day = chain[place], material.last_day(spans[place])
+    later = list(zip(chain, spans, strict=True))[place + 1 :]
+    starts = [one.valid_from.date() if one.valid_from else material.last_day(span) for one, span in later]
+    if day is None or not all(starts):
+        return UNDATED
+    if fact.valid_from is not None and day < fact.valid_from.date():
         return PLAN  # nothing tells whether it came true
-    if not any(material.indexed.tells_day(at, since) for at in spans[place]):
-        return "undated"
-    if since.date() >= min(day.date() for day in later):
+    if fact.valid_to is not None and fact.valid_to.date() < day:
+        return ENDED
+    if day >= min(filter(None, starts)):
         return "same date"
-    when = f"on {since.day} {since:%B %Y}"
-    text = ask_then(question.text, when) if question.origin == "structured" else None
-    if text is None:
-        return "no past form"
-    value = values[place]
+    if question.origin != "structured":
+        return "no past form"  # the author may mean a plan: `Who teaches the class?`
+    text, value = material.ask_as_of(day, question), values[place]
     others = tuple(dict.fromkeys(one for one in values if one != value))
     # the date may share a numeral with a value, such as 10 March and `ten to six`; it must not tell a whole value
     reason = material.reject(replace(question, value=value), others)
-    if reason is not None or any(date_tells(when, one) for one in (value, *others)):
+    if reason is not None or material.day_tells(day, question, (value, *others)):
         return reason or "leak"
     return probe(
-        material.indexed, f"as-of/{chain[place].id}", "temporal", "as of", Question(text, value, question.origin),
-        places=places, related_facts=[one.id for one in chain], category=chain[place].category, stale=others,
-        checks=(*_CHECKS, "dates"),
+        material.indexed, f"as-of/{fact.id}", "temporal", "as of", Question(text, value, question.origin),
+        places=sorted({at for span in spans for at in span}), related_facts=[one.id for one in chain],
+        category=fact.category, stale=others, checks=(*_CHECKS, "dates"),
     )  # fmt: skip

@@ -24,26 +24,32 @@ _SPANS = (
     re.compile(rf"[$€£¥]?(?<![\w.,:/'’-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/'’-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
 )  # fmt: skip
 """Patterns of the texts that a gap can replace: dates, names and numbers, in this order."""
-_ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|called|named)$")
+_ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|of|called|named)$")
 """Matches text before a gap that shows which kind of answer is expected.
 
 Needed if the statement has fewer than two other content words.
 """
-_BEFORE_PLACE = re.compile(r"\b(?:in|at|on|by|from)$")
+_NO_NAME_AFTER = re.compile(
+    r"\b(?:in|into|inside|within|at|on|onto|to|towards?|from|off|out of|outside|near|nearby|around|across|through|via"
+    r"|the|an?)$",
+    re.IGNORECASE,
+)
+"""Text before a gap that can be filled by several names: a house, its town, its country, or a day.
+
+After an article, a word in capitals is often no name, such as `the AGM`.
+"""
 _BEFORE_YEAR = re.compile(r"\b(?:in|from|since|until)$")
-_CLOCK_TIME = re.compile(r"\d{1,2}:[0-5]\d")
 _YEAR_NUMBER = re.compile(r"(?:19|20)\d\d")
 _IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
 """Used like `_ANCHORED` if the answer is not a number. Matches `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
     rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,.:] (?!\S*'s ){_NAME} |\d\S* "
-    rf"|\b[^\W\d_a-zß-ÿ]\w*\. (?:{_PARTICLE} )+|{_NAME} (?:{_PARTICLE} )+"
-    r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
+    rf"|\b[^\W\d_a-zß-ÿ]\w*\. (?:{_PARTICLE} )+|{_NAME} (?:{_PARTICLE} )+)$"
 )
 _CUTS_AFTER = re.compile(rf" (?:{_MONTH})\b|(?:[,:]| (?:and|or|of|&))(?: (?:the|a|an))* {_NAME}")
 """Text beside a gap, with `_CUTS_BEFORE`, that shows that the value is only a part, as in `War and ____`.
 
-The whole is a title, a name, a date or a quantity. Also matches words for a place nearby, such as `next to`.
+The whole is a title, a name, a date or a quantity.
 """
 _UNCLEAR = re.compile(
     r"\b(?:not|cannot|never|no|neither|nor|between|used to|former(?:ly)?|previous(?:ly)?|ex(?=-))\b|n['’]t\b"
@@ -59,9 +65,17 @@ _LIST = re.compile(rf"[,(]|{_NAME} (?:and|&) {_NAME}")
 """Matches a list, which may have as many items as a number says: `____ cats, Pip and Dot`."""
 _PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
+_REQUESTS = (
+    ("date", _SPANS[0]),
+    ("month", re.compile(_MONTH)),
+    ("day of the week", re.compile(f"{_WEEKDAY.pattern}s?")),
+    ("time", re.compile(r"\d{1,2}(?::[0-5]\d){1,2}")),
+    ("number", _SPANS[2]),
+)
+"""What the text that fills a gap may be, apart from a year or a name."""
 _NAMES_TIME = re.compile(
-    rf"\b(?:{_MONTH}|{_WEEKDAY.pattern}s?|Christmas|Easter|Lent|Advent|Halloween|Thanksgiving|New Year|Ramadan|Eid"
-    r"|Diwali|Hanukkah|Passover|Whitsun|Midsummer|Spring|Summer|Autumn|Fall|Winter|Week|Term|Q[1-4]|Day)\b"
+    rf"\b(?:{_MONTH}|{_WEEKDAY.pattern}|Christmas|Easter|Lent|Advent|Halloween|Thanksgiving|New Year|Ramadan|Eid|Diwali"
+    r"|Hanukkah|Passover|Whitsun|Midsummer|Spring|Summer|Autumn|Fall|Winter|Week|Term|Q[1-4]|Day)\b"
 )
 _REPEATED = re.compile(r"\b(?:every|each|weekly|usually|always)\b", re.IGNORECASE)
 _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
@@ -84,35 +98,28 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
             end = found.start() + len(value)
             if _CUTS_BEFORE.search(text[: found.start()]) or _CUTS_AFTER.match(text, end):
                 continue
-            if not fits_one(text[: found.start()], value, text[end:]):
+            if not _fits_one(text[: found.start()], value, text[end:]):
                 continue
             before, after = text[: found.start()].rstrip(" $€£¥"), text[end:]
-            if _BEFORE_PLACE.search(before) and re.match("['’]s", after):
-                continue  # `at St Luke's`
             is_number = value[0].isalnum() and bool(_PLAIN_NUMBER.fullmatch(normalise(value)))
             is_clear = _ANCHORED.search(before) or (not is_number and _IS_NAMED.search(before))
             if len(content(text) - content(value)) < 2 and not is_clear:
                 continue  # `User kept ____` and `User is ____` say too little
             if is_number and _LIST.search(f"{before} {after}"):
                 continue
-            yield f"{_request(before, value, after, is_number=is_number)}: {text[: found.start()]}{GAP}{after}.", value
+            kind = _kind(before, value, after)
+            if kind is not None:
+                yield f"Fill the gap with a {kind}: {text[: found.start()]}{GAP}{after}.", value
 
 
-def _request(before: str, value: str, after: str, *, is_number: bool) -> str:
-    """Return the request of a question: for a number, a year, a clock time, a name, or anything that fits the gap.
-
-    A name is asked for after words such as `in`, because a place and a time fit `The pilot began in ____`.
-    """
+def _kind(before: str, value: str, after: str) -> str | None:
+    """Return what the question asks for, such as `number`; None if names of several kinds fit the gap."""
     if _YEAR_NUMBER.fullmatch(value) and _BEFORE_YEAR.search(before) and not re.match(r" \w", after):
-        return "Fill the gap with a year"
-    if _CLOCK_TIME.fullmatch(value):
-        return "Fill the gap with a time"
-    if _SPANS[0].fullmatch(value):
-        return "Fill the gap with a date"
-    if is_number:
-        return NUMBER_REQUEST
-    is_name = value[0].isalpha() and not _NAMES_TIME.search(value)
-    return "Fill the gap with a name" if is_name and _BEFORE_PLACE.search(before) else "Fill the gap"
+        return "year"
+    for kind, pattern in _REQUESTS:
+        if pattern.fullmatch(value):
+            return kind
+    return None if _NO_NAME_AFTER.search(before) or _NAMES_TIME.search(value) else "name"
 
 
 def is_one_weekday(statement: str, value: str) -> bool:
@@ -120,7 +127,7 @@ def is_one_weekday(statement: str, value: str) -> bool:
     return bool(_WEEKDAY.fullmatch(value)) and not _REPEATED.search(statement)
 
 
-def fits_one(before: str, value: str, after: str) -> bool:
+def _fits_one(before: str, value: str, after: str) -> bool:
     """Return whether, as far as the text around a gap shows, only the whole value fits it.
 
     False if the text shows that other answers fit too, or that the value is a part of something. A dot or another mark

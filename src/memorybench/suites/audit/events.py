@@ -1,4 +1,7 @@
-"""Probes about the order of events and the days between them.
+"""Probes about the days between events, and parts of probes about their order.
+
+Code asks for no order: it often follows from common sense, as that of a proposal and a wedding dress, and only a model
+can tell. See `writing` for the order probes that a probe model makes.
 
 An event is a fact of the category `event` with a date of its own, `validFrom`. The date of an event must not be after
 that of the turn that states it: a future event is a plan.
@@ -32,7 +35,6 @@ _TELLS_TIME = re.compile(
 )
 """Words that reveal when an event happened. A statement with one of them cannot be an option."""
 _LONGEST_OPTION = 18
-_USER_WORDS = content(USER)
 FIRST, LAST = "What happened first?", "What happened last?"
 _EARLIER = re.compile(r"\b(?:first|earlier|earliest|before|sooner)\b", re.IGNORECASE)
 _LATER = re.compile(r"\b(?:last|later|latest|after|second|most recent(?:ly)?|more recent(?:ly)?)\b", re.IGNORECASE)
@@ -42,7 +44,7 @@ _DAYS = (
     "giorni", "天", "日", "日間",
 )  # fmt: skip
 """What may follow the number of days in the answer of a duration."""
-_CHECKS = ("dates", "not a plan", "no date in the options")
+_CHECKS = ("dates", "not a plan", "no leak")
 
 
 class Event(Struct, frozen=True):
@@ -53,8 +55,8 @@ class Event(Struct, frozen=True):
     at: datetime
 
 
-def event_probes(material: Material, *, with_recall: bool = True) -> Iterator[Probe]:
-    """Yield probes about the order of events, and the time between them.
+def duration_probes(material: Material, *, with_recall: bool = True) -> Iterator[Probe]:
+    """Yield probes that ask for the number of days between two events.
 
     `with_recall`: recall probes are made as well. The reason why an event is not used is then noted only if the event
     has no recall question.
@@ -62,37 +64,29 @@ def event_probes(material: Material, *, with_recall: bool = True) -> Iterator[Pr
     if not material.indexed.is_english:
         return
     events: list[Event] = []
+    unused: list[tuple[str, AuditFact]] = []
     for fact in material.history.current:
         if fact.category == "event":
             found = _event(material, fact)
             if isinstance(found, Event):
                 events.append(found)
             else:
-                _leave_out(material, found, [fact], with_recall)
+                unused.append((found, fact))
     events.sort(key=lambda one: (one.at, one.place, one.fact.id))
     apart = max(1, len(events) // 2)  # pair events that are far apart in time
-    ask = order_questions(material.indexed.conversation.id)
+    paired = set()
     for one, other in zip(events, events[apart:], strict=False):
-        reason = _reject(material, one, other)
-        if reason is not None:
-            _leave_out(material, reason, [one.fact, other.fact], with_recall)
-            continue
-        text, options, places = next(ask), (one.option, other.option), sorted({one.place, other.place})
-        question = Question(text, one.option if text == FIRST else other.option, "structured")
-        yield from both_orders(material.indexed, (one.fact, other.fact), options, question, places, _CHECKS)
-        yield from _duration(material, one, other)
-
-
-def _leave_out(material: Material, reason: str, facts: Sequence[AuditFact], with_recall: bool) -> None:
-    """Note, by fact, the reason why these events are not put in order.
-
-    With recall probes, only for facts that have no recall question; the reason replaces the one noted for that.
-    """
-    material.left_out.update((fact.id, reason) for fact in facts if not with_recall or fact.id in material.left_out)
+        made = _duration(material, one, other)
+        if made is not None:
+            paired |= {one.fact.id, other.fact.id}
+            yield made
+    unused += [("needs a probe model", one.fact) for one in events if one.fact.id not in paired]
+    # with recall probes, only facts without a recall question count as left out
+    material.left_out.update((fact.id, why) for why, fact in unused if not with_recall or fact.id in material.left_out)
 
 
 def _event(material: Material, fact: AuditFact) -> Event | str:
-    """Return the fact as an event, or the reason why it cannot be put in order."""
+    """Return the fact as an event, or the reason why code cannot ask about it."""
     place = material.indexed.place(fact.turn)
     if fact.valid_from is None or place is None:
         return "undated"
@@ -127,22 +121,12 @@ def option_text(fact: AuditFact) -> str | None:
     return option if is_clear and not _TELLS_TIME.search(option) else None
 
 
-def _reject(material: Material, one: Event, other: Event) -> str | None:
-    if content(one.option) & content(other.option) - _USER_WORDS:
-        return "options overlap"  # what happened to one thing has an order without the conversation: flooded, reopened
-    if one.at.date() == other.at.date():
-        return "tie"
-    is_answerable = one.place < other.place or _tell_days(material, one, other)
-    return None if is_answerable else "undated"
-
-
 def both_orders(
     indexed: IndexedConversation,
     facts: tuple[AuditFact, AuditFact],
     options: tuple[str, str],
     asked: Question,
     places: Sequence[int],
-    checks: Sequence[str] = (),
 ) -> Iterator[Probe]:
     """Yield a probe that asks about the order of two events, and its twin with exchanged options."""
     stem = f"order/{facts[0].id}+{facts[1].id}"
@@ -151,7 +135,7 @@ def both_orders(
             indexed, f"{stem}/{number}", "temporal", "order",
             replace(asked, text=f"{asked.text} (A) {first}. (B) {second}."), places=places, options=(first, second),
             related_facts=[fact.id for fact in facts], category=facts[0].category, reversed=number == 2,
-            twin=f"{indexed.conversation.id}/{stem}/{3 - number}", checks=checks,
+            twin=f"{indexed.conversation.id}/{stem}/{3 - number}",
         )  # fmt: skip
 
 
@@ -198,20 +182,18 @@ def fits_dates(probe: Probe, facts: Sequence[AuditFact]) -> bool:
     return probe.expected_answer == (earlier if asked < 0 else later)
 
 
-def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
-    """Yield a probe that asks for the days between two events, if the turns state both dates."""
-    if not _tell_days(material, one, other):
-        return
-    days = str((other.at.date() - one.at.date()).days)
+def _duration(material: Material, one: Event, other: Event) -> Probe | None:
+    """Return a probe that asks for the days between two events; None if code cannot ask for them.
+
+    The turns must tell both days, and the question must not contain the number of days.
+    """
+    days = (other.at.date() - one.at.date()).days
     text = f"How many days lie between these two events? {one.option}. {other.option}."
-    if leaks(text, [days], is_english=True):
-        return
-    yield probe(
+    is_told = all(material.indexed.tells_day(event.place, event.at) for event in (one, other))
+    if not days or not is_told or leaks(text, [str(days)], is_english=True):
+        return None
+    return probe(
         material.indexed, f"duration/{one.fact.id}+{other.fact.id}", "temporal", "duration",
-        Question(text, days, "structured"), places=sorted({one.place, other.place}),
-        related_facts=(one.fact.id, other.fact.id), category=one.fact.category, checks=(*_CHECKS, "no leak"),
+        Question(text, str(days), "structured"), places=sorted({one.place, other.place}),
+        related_facts=(one.fact.id, other.fact.id), category=one.fact.category, checks=_CHECKS,
     )  # fmt: skip
-
-
-def _tell_days(material: Material, *events: Event) -> bool:
-    return all(material.indexed.tells_day(event.place, event.at) for event in events)

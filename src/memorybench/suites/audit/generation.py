@@ -14,12 +14,13 @@ from memorybench.datasets.audit_file import AbsentFact
 
 from .answers import MONTHS, content, tokens
 from .changes import Change, as_of_probes, conflict_probes, find_changes
-from .events import event_probes
+from .events import duration_probes
 from .evidence import IndexedConversation
 from .history import SUPERSEDED
 from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Question, Skipped, probe
-from .recall import AskableFact, Material, choose_facts, has_no_name
-from .templates import attribute_name, question_for
+from .recall import AskableFact, Material, choose_facts
+from .templates import attribute_name, question_for, with_time
+from .time_words import day_text
 
 NOT_TOLD = "The conversation does not tell."
 _OWNER = re.compile(r"['’]s\b")
@@ -112,7 +113,7 @@ def _generate_probes(
         unasked = ((chain, asked) for chain, asked in changes if isinstance(asked, str))
         material.left_out.update((fact.id, reason) for chain, reason in unasked for fact in chain[:-1])
     if "temporal" in types:
-        yield from event_probes(material, with_recall="recall" in types)
+        yield from duration_probes(material, with_recall="recall" in types)
         yield from as_of_probes(material, changes)
 
 
@@ -130,11 +131,10 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
     `twins` are ids of answerable probes. `dropped` counts the facts that cannot be asked about, by reason.
     """
     facts = indexed.conversation.facts
+    days = sorted({turn.at.date() for turn in indexed.conversation.turns if turn.at is not None})
     reason_against = check_absent(facts) if indexed.conversation.absent else None
-    nameless = {attribute_name(fact.attribute or "") for fact in facts if has_no_name(fact)}
     for number, entry in enumerate(indexed.conversation.absent):
-        wants_name = attribute_name(entry.attribute or "") not in nameless
-        question = entry.question or question_for(entry.subject, entry.attribute or "", wants_name=wants_name)
+        question = entry.question or question_for(entry.subject, entry.attribute or "")
         if not entry.question and not indexed.is_english:
             dropped["not English"] += 1
         elif question is None:
@@ -144,6 +144,9 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
         elif number >= _SERVES * len(twins):
             dropped["no twin"] += 1
         else:
+            if days and not entry.question:  # notes without a day would all be about what was never said
+                day = days[int(digest(entry.id), 16) % len(days)]
+                question = with_time(question, f"as things stood on {day_text(day)}")
             asked = Question(question, NOT_TOLD, "given" if entry.question else "structured")
             yield probe(
                 indexed, f"absent/{entry.id}", "hallucination", "declared", asked, abstain=True,
@@ -173,10 +176,7 @@ def check_absent(facts: Sequence[AuditFact]) -> Callable[[AbsentFact], str | Non
 
 def _topics(one: AuditFact | AbsentFact) -> set[frozenset[str]]:
     """Return a set of words for each way to ask for the fact. Facts with a common set have the same question."""
-    texts = list(_phrases(one))
-    if one.attribute:
-        texts.append(question_for(one.subject, one.attribute) or "")
-    return {content(_OWNER.sub("", text)) for text in texts} - {frozenset()}
+    return {content(_OWNER.sub("", text)) for text in _phrases(one)} - {frozenset()}
 
 
 def _phrases(one: AuditFact | AbsentFact) -> Iterator[str]:

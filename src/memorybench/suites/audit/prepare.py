@@ -86,8 +86,8 @@ def _no_probes(spec: AuditSpec, generated: Probes) -> BadInput:
     if generated.gates.get("not English") and spec.probe_model is None:
         return BadInput(
             spec.dataset,
-            f"no probes of the kinds {kinds} can be made: the templates are English, and the conversations are in"
-            " another language, or too short to detect theirs",
+            f"no probes of the kinds {kinds} can be made: code writes questions in English only, and the conversations"
+            " are in another language, or too short to detect theirs",
             remedy="add --probe-model MODEL, or give each fact a question and a value",
         )
     return BadInput(

@@ -15,8 +15,8 @@ from memorybench.core.trials import Case
 from .evidence import IndexedConversation
 
 Origin = Literal["structured", "cloze", "model", "given", "edited"]
-"""Who made a question: a template (`structured`), a gap (`cloze`), a model, the dataset (`given`), or a person
-(`edited`)."""
+"""Who made a question: code from a structured fact (`structured`) or a statement (`cloze`), a model, the dataset
+(`given`), or a person (`edited`)."""
 
 ProbeType = Literal["recall", "hallucination", "conflict", "temporal"]
 PROBE_TYPES: tuple[ProbeType, ...] = ("recall", "hallucination", "conflict", "temporal")

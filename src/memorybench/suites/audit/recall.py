@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import MONTHS, content, date_tells, is_same, leaks, normalise, occurs, stems, tokens
-from .cloze import NUMBER_REQUEST, fits_one, gaps, is_one_weekday
+from .answers import content, date_tells, is_same, leaks, normalise, occurs, stems, tokens
+from .cloze import NUMBER_REQUEST, gaps, is_one_weekday
 from .evidence import IndexedConversation
 from .history import PLAN, History, history
 from .probes import Question
-from .templates import GAP, ask_now, ask_then, attribute_name, named_subject, question_for
-from .time_words import ask_on_day, day_text, has_time_words
+from .templates import GAP, attribute_name, question_for, subject_name, with_time
+from .time_words import ask_as_of, day_text, has_time_words
 
 RELATIVE = "relative time"
 """The reason for rejecting a value that depends on when it was said, such as `tomorrow`."""
@@ -32,8 +32,6 @@ _AGE = re.compile(
 )
 """Matches a question about an age, which changes every year. 多大 also asks for sizes, which are left out then."""
 _GUESSABLE = frozenset(("yes", "no", "true", "false", "male", "female"))
-_IN_CAPITALS = re.compile(r"[^\W\d_a-zß-ÿ][^\W\d_]")
-"""Matches the beginning of a word in capitals, as names have it. A single letter, as in `3B`, is none."""
 _NEGATION = re.compile(r"(?:not|never|no longer)\b", re.IGNORECASE)
 _WAS = re.compile(r"\b(?:was|were)\b(?! born\b)")
 """Matches a statement about the past: it does not say when it was true."""
@@ -67,18 +65,13 @@ class Material(Struct, frozen=True, dict=True):
     gaps: bool = True
     """Whether free-text facts get questions with a gap."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """By id of a fact: why it has no recall or order probe. It may still have a probe of another kind."""
+    """By id of a fact: why it has no recall or duration probe. It may still have a probe of another kind."""
     dropped: Counter[str] = field(default_factory=Counter)
     """By reason: the number of absent facts and past values that are not asked about."""
 
     @classmethod
     def of(cls, indexed: IndexedConversation, *, gaps: bool) -> Material:
         return cls(indexed, history(indexed), gaps)
-
-    @cached_property
-    def _without_names(self) -> frozenset[tuple[str, str]]:
-        """The pairs of subject and attribute with a value that is not a name, such as `bakery` for a workplace."""
-        return frozenset(_topic(fact) for fact in self.indexed.conversation.facts if has_no_name(fact))
 
     @cached_property
     def _superseded(self) -> dict[str, AuditFact]:
@@ -94,15 +87,10 @@ class Material(Struct, frozen=True, dict=True):
     def is_relative(self, value: str) -> bool:
         return any(has_time_words(kind, value, self.indexed.languages) for kind in ("day", "distance"))
 
-    def ask_now(self, question: Question) -> str:
-        """Return the text of the question, worded so that it asks about the present."""
-        is_given = question.origin == "given"
-        return ask_now(question.text, given_in=self.indexed.question_language(question.text) if is_given else None)
-
     def questions(self, fact: AuditFact) -> Iterator[Question]:
-        """Yield questions for a fact: the one in the dataset, else one from a template, else questions with a gap.
+        """Yield questions for a fact: the one in the dataset, else a note, else statements with a gap.
 
-        Templates and gaps exist in English only, so that other conversations may have no question.
+        Notes and statements exist in English only, so that other conversations may have no question.
         """
         if fact.question and fact.value:
             yield Question(fact.question, fact.value, "given")
@@ -110,20 +98,14 @@ class Material(Struct, frozen=True, dict=True):
             return
         elif fact.attribute and fact.value and (text := self._by_attribute(fact)):
             yield Question(text, fact.value, "structured")
-        elif not self.gaps:
-            return
-        elif fact.value:
-            before, _, after = fact.content.strip().rstrip(".").partition(fact.value)
-            if fact.content.count(fact.value) == 1 and fits_one(before, fact.value, after):
-                yield Question(f"Fill the gap: {before}{GAP}{after}.", fact.value, "cloze")
-        else:
-            yield from (Question(text, value, "cloze") for text, value in gaps(fact.content))
+        elif self.gaps:
+            found = (Question(text, value, "cloze") for text, value in gaps(fact.content))
+            yield from (one for one in found if not fact.value or occurs(one.value, fact.value))
 
     def _by_attribute(self, fact: AuditFact) -> str | None:
         if _WAS.search(fact.content) and fact.valid_from is None and fact.id not in self._replaced:
             return None  # `User's wife was Aase`
-        wants_name = _topic(fact) not in self._without_names
-        return question_for(fact.subject, fact.attribute or "", fact.content, wants_name=wants_name)
+        return question_for(fact.subject, fact.attribute or "")
 
     def reject(self, question: Question, others: Sequence[str] = ()) -> str | None:
         """Return the name of the check that a question fails; None if it passes.
@@ -136,8 +118,6 @@ class Material(Struct, frozen=True, dict=True):
             return "no value"
         filled = question.text.replace(GAP, question.value)
         if self.is_relative(question.value) or (self.is_relative(filled) and not self.is_relative(question.text)):
-            return RELATIVE
-        if question.origin == "cloze" and is_one_weekday(question.text, question.value):
             return RELATIVE
         is_english = self.indexed.is_english
         return "leak" if leaks(question.text, (question.value, *others), is_english=is_english) else None
@@ -154,12 +134,14 @@ class Material(Struct, frozen=True, dict=True):
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
                 reason = "value does not fit"
+            if places and question.origin != "given" and is_one_weekday(fact.content, question.value):
+                reason = RELATIVE
             if places and question.origin != "cloze" and self.is_planned(fact, places):
                 reason = PLAN
             if places and question.origin == "cloze" and self._is_filled_otherwise(question, places):
                 reason = "not unique"
             if reason is None and places:
-                asked = self._choose_time(fact, question, places, has_changed=has_changed)
+                asked = self._choose_time(question, places, has_changed=has_changed)
                 if not isinstance(asked, str):
                     return AskableFact(fact, asked, places, _question_key(question))
                 reason = asked
@@ -174,48 +156,31 @@ class Material(Struct, frozen=True, dict=True):
         has_day = question.origin != "cloze" and has_time_words("day", question.text, self.indexed.languages)
         if not has_day and not _AGE.search(question.text):
             return False
-        now, day = self.indexed.now, self._last_day(places)
+        now, day = self.indexed.now, self.last_day(places)
         return day is not None and now is not None and day < now.date()
 
-    def _last_day(self, places: Sequence[int]) -> date | None:
+    def last_day(self, places: Sequence[int]) -> date | None:
         """Return the day of the last of these turns; None if none has a date."""
         return max((turn.at.date() for turn in self.indexed.turns(places) if turn.at is not None), default=None)
 
-    def _choose_time(
-        self, fact: AuditFact, question: Question, places: Sequence[int], *, has_changed: bool
-    ) -> Question | str:
-        """Return the question, worded for the time at which its fact was true, or the reason why it cannot be asked.
+    def _choose_time(self, question: Question, places: Sequence[int], *, has_changed: bool) -> Question | str:
+        """Return the question, worded for the day on which its fact was stated, or the reason why it cannot be asked.
 
-        A question of the dataset is reworded only if the fact has changed.
+        A fact may have ended later: code cannot see that, and not every dataset marks it. A question of the dataset, or
+        one in a conversation without dates, is reworded only if the fact has changed.
         """
-        day = self.day_to_name(fact, question, places)
-        if day is not None and (has_changed or question.origin != "given"):
-            text = self.ask_on(day, question)
-            if text is not None:
-                is_leak = self.day_tells(day, question, (question.value,))
-                return "leak" if is_leak else replace(question, text=text)
-        if self.is_outdated_question(question, places):
+        day = self.last_day(places)
+        is_reworded = has_changed or (question.origin != "given" and day is not None)
+        if is_reworded and day is not None and self.day_tells(day, question, (question.value,)):
+            return "leak"
+        text = self.ask_as_of(day, question) if is_reworded else question.text
+        if question.origin == "given" and text == question.text and self.is_outdated_question(question, places):
             return RELATIVE
-        return replace(question, text=self.ask_now(question)) if has_changed else question
-
-    def day_to_name(self, fact: AuditFact, question: Question, places: Sequence[int]) -> date | None:
-        """Return the day that a question about a fact must name: the day on which it was stated.
-
-        A fact may have ended later: code cannot see that, and not every dataset marks it. None if the fact was stated
-        on the last day, if the conversation has no dates, or if `validTo` shows that the fact is still true.
-        """
-        now, day = self.indexed.now, self._last_day(places)
-        if day is None or now is None or day >= now.date():
-            return None
-        if question.origin == "cloze":
-            return day  # on which the note was written
-        if fact.valid_to is not None:  # after the conversation: otherwise it is a past fact
-            return None
-        return day
+        return replace(question, text=text)
 
     def is_planned(self, fact: AuditFact, places: Sequence[int]) -> bool:
         """Return whether a fact was stated before it became true: it may have come true on another day, or never."""
-        day = self._last_day(places)
+        day = self.last_day(places)
         return fact.valid_from is not None and day is not None and day < fact.valid_from.date()
 
     def day_tells(self, day: date, question: Question, values: Iterable[str]) -> bool:
@@ -224,28 +189,27 @@ class Material(Struct, frozen=True, dict=True):
         shown = day_text(day, self.indexed.question_language(question.text) if is_given else "en")
         return any(date_tells(shown, value) for value in values)
 
-    def ask_on(self, day: date, question: Question) -> str | None:
-        """Return the text of the question, worded so that it asks about a day; None if it has no such form."""
+    def ask_as_of(self, day: date | None, question: Question) -> str:
+        """Return the text of the question, worded so that it asks about a day; None: about the end of the conversation.
+
+        Return it unchanged if the dataset gives the question, in a language without such words in `TIME_WORDS`.
+        """
         if question.origin == "given":
-            return ask_on_day(question.text, day, self.indexed.question_language(question.text))
+            return ask_as_of(question.text, day, self.indexed.question_language(question.text))
         if question.origin == "structured":
-            asks_now = GAP not in question.text and has_time_words("now", question.text, ("en",))
-            if asks_now:  # `Who is the user's current boss?`
-                return ask_on_day(question.text, day, "en")
-            return ask_then(question.text, f"on {day_text(day)}")
+            time = "at the end of the conversation" if day is None else f"on {day_text(day)}"
+            return with_time(question.text, f"as things stood {time}")
         request, _, statement = question.text.partition(": ")
-        return f"{request} in a note of {day_text(day)}: {statement}"
+        return question.text if day is None else f"{request} in a note of {day_text(day)}: {statement}"
 
     def _has_changed(self, fact: AuditFact, question: Question) -> bool:
         """Return whether a fact that this one replaced answers the question, too, or a planned fact will replace it.
 
-        For a question with a gap: whether a fact that this one replaced has all words around the gap, unless the
-        statement is about the present.
+        For a question with a gap: whether a fact that this one replaced has all words around the gap.
         """
         if question.origin == "cloze":
             words = _words_around_gap(question)
-            asks_now = has_time_words("now", question.text, ("en",))
-            return not asks_now and any(words <= content(earlier.content) for earlier in self._earlier(fact))
+            return any(words <= content(earlier.content) for earlier in self._earlier(fact))
         return fact.id in self._replaced or any(
             normalise(one.text) == normalise(question.text)
             for earlier in self._earlier(fact)
@@ -255,7 +219,7 @@ class Material(Struct, frozen=True, dict=True):
     def has_other_answer(self, fact: AuditFact, question: Question) -> bool:
         """Return whether a question without a gap has another answer, from another fact that is true now.
 
-        That fact has the same question and another value, even if no turn contains the value. For a template, see also
+        That fact has the same question and another value, even if no turn contains the value. For a note, see also
         `has_second`.
         """
         values = self._current_values.get(_question_key(question), set()) - {normalise(question.value)}
@@ -338,20 +302,10 @@ class Material(Struct, frozen=True, dict=True):
             earlier = self._superseded.get(earlier.id)
 
     def _is_filled_otherwise(self, question: Question, places: Sequence[int]) -> bool:
-        """Return whether a turn has something else that fits the gap.
-
-        It has the two words before the gap, followed by something other than the value. Or a name that the question
-        lacks stands before the value with in, at, on or near: `Albert Street in Glasgow`, `the Methodist hall in Rye`.
-        """
+        """Return whether a turn has the two words before the gap, followed by something other than the value."""
         before = tokens(question.text.partition(": ")[2].partition(GAP)[0])[-2:]
         otherwise = re.compile(rf"(?<!\S){re.escape(' '.join(before))} (?!{re.escape(normalise(question.value))}\b)")
-        # every first word of a sentence has a capital
-        name = rf"(?<!^)(?<![.!?:] )\b({_IN_CAPITALS.pattern}+)(?: [^\W\d_]+)?"
-        within = re.compile(rf"{name} (?:in|at|on|near) {re.escape(question.value)}\b")
-        named = {name for turn in self.indexed.turns(places) for name in within.findall(turn.content)}
-        return any(name.casefold() not in (*MONTHS, *tokens(question.text)) for name in named) or any(
-            otherwise.search(normalise(turn.content)) for turn in self.indexed.turns(places)
-        )
+        return any(otherwise.search(normalise(turn.content)) for turn in self.indexed.turns(places))
 
     def _fits_note(self, value: str, places: Sequence[int]) -> bool:
         """Return whether a value can follow a label such as `Diet: `; `not decided` and `eat fish` cannot."""
@@ -371,18 +325,9 @@ def _parts(fact: AuditFact) -> _Parts:
 
     Articles do not count, but the last word is none: `flat A`.
     """
-    topic = f"{named_subject(fact.subject)}'s {attribute_name(fact.attribute or '')}"
+    topic = f"{subject_name(fact.subject)}'s {attribute_name(fact.attribute or '')}"
     parts = re.split(r"['’]s? ", topic)
     return tuple(frozenset(stems(part)) | ({"a"} if part.casefold().endswith(" a") else set()) for part in parts)
-
-
-def _topic(fact: AuditFact) -> tuple[str, str]:
-    return (fact.subject or "user").casefold(), attribute_name(fact.attribute or "")
-
-
-def has_no_name(fact: AuditFact) -> bool:
-    """Return whether the value of a structured fact is certainly not a name, such as `21` or `3B`."""
-    return bool(fact.attribute and fact.value) and not _IN_CAPITALS.search(fact.value or "")
 
 
 def choose_facts(material: Material, asked_as_change: Collection[str]) -> list[AskableFact]:

@@ -20,6 +20,7 @@ from memorybench.suites.search_limits import OVER_BUDGET, over_budget_warning, s
 from memorybench.suites.shards import count_in_shards
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
+from memorybench.text.quantities import quantity
 from memorybench.text.spelling import camel
 
 from .measures import MEASURES, REVERSED, measures
@@ -35,7 +36,9 @@ MEANINGS = {
     "recall_accuracy": "current facts answered correctly",
     "hallucinated_memory_rate": "questions about things never mentioned that were answered anyway",
     "conflict_resolution_accuracy": "changed facts answered with their latest value",
-    "temporal_accuracy": "which of two events came first, or last: correct in both orders of the options",
+    "temporal_accuracy": (
+        "which of two events came first, or last: correct in both orders of the options (with `--probe-model`)"
+    ),
     "answering_rate": "current facts answered at all",
     "paired_rate": "absent fact declined and its present counterpart answered correctly",
     "temporal_consistency": "the same answer in both orders of the options",
@@ -53,6 +56,7 @@ REASONS = {
     "guessable": "with an answer that is easy to guess",
     "leak": "with a word of the answer in the question",
     "may be told": "about absent facts of which a stated fact has all words",
+    "needs a probe model": "about the order of events (--probe-model asks for it)",
     "no gap": "about free text without a name or number to leave out (--probe-model writes questions)",
     "no longer valid": "about facts that had ended",
     "no past form": "that cannot be asked about a past date",
@@ -64,10 +68,10 @@ REASONS = {
     "not answerable from its evidence": "that their evidence does not answer",
     "not two dated events": "about events without dates of their own",
     "not unique": "with several answers",
-    "option tells the time": "about an order that an option gives away",
+    "option tells the time": "about events that their statement dates, such as the first one",
     "options overlap": "with options that share words",
     "relative time": "with a time that depends on when it was said, such as tomorrow",
-    "same date": "about a past value that changed on the day on which it became true",
+    "same date": "about a past value that changed on the day on which it was stated",
     "the conversation gives another answer": "that the whole conversation answers in another way",
     "the facts do not answer one question": "about changed facts that do not answer one question",
     "the values do not differ": "about changed facts whose values are the same",
@@ -75,13 +79,13 @@ REASONS = {
     "tie": "about events at the same time",
     "told": "about absent facts that the conversation tells",
     "unanswerable": "without a turn that contains the answer",
-    "undated": "about facts or events whose date (validFrom) no turn tells or can be compared with",
+    "undated": "about facts or events without a date, or in turns without one",
     "value does not fit": "with a verb or a negation as the answer, which does not fit a note",
     "values overlap": "with an outdated value that contains the latest, or the reverse",
 }
 """By name of a check: a phrase for the questions or facts that it rejects. Some names occur only in older runs."""
 _ORIGINS: Mapping[str, str] = {
-    "structured": "by templates for structured facts",
+    "structured": "from structured facts",
     "cloze": "by leaving a gap in a fact",
     "model": "by the probe model",
     "given": "by the dataset",
@@ -94,6 +98,7 @@ _PHRASES = {
     "hallucinated_memory_rate": "invents an answer to {} of the questions about things never mentioned",
     "conflict_resolution_accuracy": "knows the latest value of {} of the changed facts",
     "temporal_accuracy": "orders {} of the event pairs correctly",
+    "dating_accuracy": "answers {} of the questions about durations and past values",
 }
 _CORRECTED = {
     "recall_accuracy": False,
@@ -116,10 +121,11 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
     run, spec = runs[0], runs[0].spec
     answerer = spec.get("answerer", spec.get("reader"))
     subject = f"{', '.join(spec['providers'])}, read by {answerer}" if spec["providers"] else answerer
+    conversations, stated = quantity(spec["conversations"], "conversation"), quantity(spec["facts"], "fact")
     policies = {"latest": "the latest value is correct", "flag": "pointing out the change is correct"}
     return {
         "Run ID": " + ".join(shard.id for shard in runs),
-        "Dataset": f"{PurePath(spec['dataset']).name} ({spec['conversations']} conversations, {spec['facts']} facts)",
+        "Dataset": f"{PurePath(spec['dataset']).name} ({conversations}, {stated})",
         "Audited": subject,
         **search_facts(spec),
         "Probes": ", ".join(f"{n} {kind}" for kind, n in count_in_shards(runs, "probes").items()),
@@ -219,8 +225,9 @@ def _probe_facts(run: StoredRun) -> dict[str, str]:
     spec = run.spec
     kinds = ", ".join(f"{n} {kind}" for kind, n in count_in_shards(run.runs, "probes").items())
     origins = count_in_shards(run.runs, "origins")
+    conversations, stated = quantity(spec["conversations"], "conversation"), quantity(spec["facts"], "fact")
     lines = {
-        f"Probes from {spec['facts']} facts of {spec['conversations']} conversations": kinds,
+        f"Probes from {stated} of {conversations}": kinds,
         "Who wrote the questions": ", ".join(f"{n} {_ORIGINS.get(name, name)}" for name, n in origins.items()),
         "Questions that were not asked": _reasons({name: n for name, n in spec["gates"].items() if name != "made"}),
         "Facts without a probe": _reasons(spec["skipped"]),

@@ -32,7 +32,7 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     )
     judge_model: str | None = flag(
         None,
-        help='Judge with this model; "none" scores equal answers only.',
+        help='Judge with this model; "none" leaves reworded answers unscored.',
         metavar="MODEL",
         default_text="$MEMORYBENCH_JUDGE or gpt-4o",
     )
@@ -41,7 +41,7 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         None, help="Show the model at most N memories.", metavar="N", default_text="10", ge=1
     )
     providers: tuple[str, ...] = flag(
-        (), help="Answer from these providers or baselines, not the conversation.", metavar="NAME"
+        (), help="Answer from these providers or baselines, not the whole conversation.", metavar="NAME"
     )
     kinds: tuple[ProbeType, ...] = flag(
         PROBE_TYPES,
@@ -50,11 +50,15 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         default_text=f"all: {' '.join(PROBE_TYPES)}",
     )
     probe_file: tuple[str, ...] = flag(
-        (), help="Ask the probes of this file instead of generated ones.", name="--probes", metavar="FILE", usage="FILE"
+        (),
+        help="Ask the probes in this file, written by `audit probes`.",
+        name="--probes",
+        metavar="FILE",
+        usage="FILE",
     )
     policy: Policy = flag("latest", help="Expect the latest value, or that changes are flagged.", name="--conflicts")
     limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
-    sample_seed: int = flag(0, help="Draw another sample with --limit.", metavar="N")
+    sample_seed: int = flag(0, help="With --limit: draw the sample with this seed.", metavar="N")
     seed: int | None = flag(None, help="Send this seed to the model.", metavar="N")
     context_window: int | None = flag(
         None,
@@ -63,11 +67,13 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         default_text="that of the model, if known",
         ge=1,
     )
-    probe_model: str | None = flag(None, help="Let this model write more probes and check all.", metavar="MODEL")
+    probe_model: str | None = flag(
+        None, help="Let this model write further probes, and drop faulty ones.", metavar="MODEL"
+    )
     answer_prompt: str | None = flag(
         None, help="Replace the answer prompt (file or text).", metavar="PROMPT", file_or_text=True
     )
-    verify_probes: bool = flag(False, help="Skip probes that the answering model knows without context.")
+    verify_probes: bool = flag(False, help="Skip probes that the answering model answers without the conversation.")
     format: Literal["all", "json", "markdown"] = flag("all", help="Write these reports.", saved=False)
 
     @classmethod

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memorybench.suites.suite import AUDIT_RESULTS, Command, Suite
+from memorybench.text.quantities import quantity
 
 from .spec import AuditSpec
 
@@ -17,7 +18,8 @@ def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
     from memorybench.datasets.audit import load_audit
 
     dataset = load_audit(path)
-    return f"audit dataset, {len(dataset.conversations)} conversations, {dataset.fact_count} facts"
+    conversations = quantity(len(dataset.conversations), "conversation")
+    return f"audit dataset, {conversations}, {quantity(dataset.fact_count, 'fact')}"
 
 
 SUITE = Suite(

@@ -1,4 +1,4 @@
-"""Words such as "tomorrow" or "now", whose meaning depends on the time of speaking, for several languages."""
+"""Words such as "tomorrow", whose meaning depends on the time of speaking, for several languages."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ class TimeWords(NamedTuple):
     meaning: `How often in two weeks?`, `Che lavoro fa Anna?`."""
     plan: str
     """Matches words about the future, such as `next` or `is to be`."""
-    now: str
-    """Matches words that make a question one about the present, such as `currently`."""
     as_of_now: str
     """The prefix that makes a question ask about the present."""
     as_of_day: str
@@ -42,7 +40,6 @@ TIME_WORDS = {
         rf"\b{_COUNT} {_UNITS} (?:ago|from now)\b|\bin {_COUNT} {_UNITS}(?:' time)?\b|^on {_DAYS}$",
         r"\b(?:next(?! of\b| to\b|[ -]door)|upcoming|forthcoming|planned|scheduled"
         r"|(?:is|are) (?:due |supposed )?to be)\b",
-        r"\b(?:current|currently|now|nowadays|present|presently|today|latest|newest)\b",
         "As things stand now: ",
         "As of {day}: ",
     ),
@@ -54,7 +51,6 @@ TIME_WORDS = {
         r"|april|mai|juni|juli|august|september|oktober|november|dezember)\b",
         r"\b(?:vor|in) \w+ (?:minuten?|stunden?|tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?)\b",
         r"\b(?:nächste[nmrs]?|geplante?[nmrs]?|bevorstehende?[nmrs]?|kommende[nmrs]?|soll(?:en)?)\b",
-        r"\b(?:jetzt|aktuell\w*|derzeit|heute|zurzeit|momentan|mittlerweile|inzwischen)\b",
         "Stand jetzt: ",
         "Stand {day}: ",
     ),
@@ -64,7 +60,6 @@ TIME_WORDS = {
         r"\b(?:prochaine?|derni[eè]re?|passée?)$|\bil y a \w+"
         r"|\bdans \w+ (?:jours?|semaines?|mois|ans?)\b",
         r"\b(?:prochaine?s?|prévue?s?)\b",
-        r"\b(?:actuel\w*|maintenant|aujourd['’]hui|désormais)\b",
         "À ce jour : ",
         "Au {day} : ",
     ),
@@ -73,7 +68,6 @@ TIME_WORDS = {
         r"(?<!\bla )\bmañana\b|\b(?:próxim[oa]|pasad[oa]|que viene)\b|\bhace \w+"
         r"|\b(?:dentro de|en) \w+ (?:días?|semanas?|mes(?:es)?|años?)\b",
         r"\b(?:próxim[oa]s?|previst[oa]s?)\b",
-        r"\b(?:ahora|actual\w*|hoy)\b",
         "A día de hoy: ",
         "A fecha de {day}: ",
     ),
@@ -82,7 +76,6 @@ TIME_WORDS = {
         r"\b(?:prossim[oa]|scors[oa])\b|\b\w+ fa\b"
         r"|\b(?:tra|fra) \w+ (?:giorn[oi]|settiman[ae]|mes[ei]|ann[oi])\b",
         r"\b(?:prossim[oaie]|previst[oaie])\b",
-        r"\b(?:ora|adesso|attual\w*|oggi)\b",
         "Allo stato attuale: ",
         "Alla data del {day}: ",
     ),
@@ -90,7 +83,6 @@ TIME_WORDS = {
         r"\b(?:hoje|amanhã|ontem|anteontem)\b|\best[ea] (?:semana|mês|ano|noite|tarde)\b",
         r"\b(?:próxim[oa]|passad[oa]|que vem)\b|\bhá \w+|\bdaqui a \w+",
         r"\b(?:próxim[oa]s?|previst[oa]s?)\b",
-        r"\b(?:agora|atual\w*|hoje)\b",
         "Neste momento: ",
         "Na data de {day}: ",
     ),
@@ -100,7 +92,6 @@ TIME_WORDS = {
         r"|\b(?:volgende?|komende?|vorige?|afgelopen|deze) (?:week|maand|jaar|weekend|\w+dag)\b",
         r"\b\w+ geleden\b|\bover \w+ (?:dag(?:en)?|weken?|week|maand(?:en)?|jaar)\b",
         r"\b(?:volgende?|geplande?|komende?)\b",
-        r"\b(?:nu|momenteel|huidige?|tegenwoordig)\b",
         "Op dit moment: ",
         "Per {day}: ",
     ),
@@ -108,7 +99,6 @@ TIME_WORDS = {
         "[今明昨后前]天|今[早晚年]|明[早晚年]|昨晚|去年|前年|后年|[上下这本]个?(?:周|星期|礼拜|月|学期|季度)",
         "[一二两三四五六七八九十几\\d]+个?[天周月年]+[前后]",
         "下次|下一|下个|计划|打算|预定",
-        "现在|目前|如今|当前|眼下",
         "目前：",
         "截至{day}：",
     ),
@@ -116,29 +106,27 @@ TIME_WORDS = {
         "今日|明日|昨日|明後日|一昨日|今[週月年朝晩夜]|来[週月年]|先[週月]|去年|昨年",
         "[一二三四五六七八九十数\\d]+(?:日|週間|か月|ヶ月|年)[前後]",
         "次の|次回|予定",
-        "現在|今の|今は|現時点",
         "現時点で：",
         "{day}時点で：",
     ),
 }  # fmt: skip
 
 
-def has_time_words(kind: Literal["day", "distance", "plan", "now"], text: str, languages: Iterable[str]) -> bool:
+def has_time_words(kind: Literal["day", "distance", "plan"], text: str, languages: Iterable[str]) -> bool:
     """Return whether a text has words of this kind, a field of TimeWords, in one of these languages."""
     patterns = (getattr(TIME_WORDS[language], kind) for language in languages if language in TIME_WORDS)
     return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
-def as_of_now(language: str) -> str | None:
-    """Return the prefix that makes a question ask about the present; None if the language is not in the table."""
-    return TIME_WORDS[language].as_of_now if language in TIME_WORDS else None
+def ask_as_of(question: str, day: date | None, language: str) -> str:
+    """Return the question with a prefix that makes it ask about a day; None: about the end of the conversation.
 
-
-def ask_on_day(question: str, day: date, language: str) -> str | None:
-    """Return the question with a prefix that makes it ask about a day; None if the language is not in the table."""
-    if language not in TIME_WORDS:
-        return None
-    return TIME_WORDS[language].as_of_day.format(day=day_text(day, language)) + question
+    The question is returned unchanged if the language is not in the table.
+    """
+    words = TIME_WORDS.get(language)
+    if words is None:
+        return question
+    return (words.as_of_now if day is None else words.as_of_day.format(day=day_text(day, language))) + question
 
 
 @lru_cache(maxsize=1024)

@@ -39,7 +39,7 @@ from .probes import Check, Probe
 
 T = TypeVar("T")
 STEP = "probe check"
-CHECKS = "4"
+CHECKS = "5"
 """The version of the checks. A run that verified probes by earlier checks is not resumed, but its replies are used."""
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:PLAN|UNKNOWN)\b")
 _NOT_DATED = "not two dated events"
@@ -143,9 +143,10 @@ class ProbeModel(Struct, frozen=True):
         yield "answered from the conversation", reason, from_all
 
     async def _reply(self, steps: Steps, question: str, turns: Sequence[Turn], attempt: int) -> Reply:
-        source = shown_turns(turns) or "(nothing: answer from what is generally known)"
-        values = {"question": question, "source": source}
-        return await self.ask(steps, STEP, "probe-answer", values, _read_reply, Reply, attempt)
+        prompt, values = "probe-guess", {"question": question}
+        if turns:
+            prompt, values = "probe-answer", {**values, "source": shown_turns(turns)}
+        return await self.ask(steps, STEP, prompt, values, _read_reply, Reply, attempt)
 
     async def _answers(
         self, steps: Steps, question: str, turns: Sequence[Turn], value: str, *, wanted: bool = True

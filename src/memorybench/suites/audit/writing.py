@@ -52,7 +52,6 @@ def drafts(
     made = generated.probes
     told_again = {(one.conversation, one.fact) for one in generated.skipped if one.reason == ASKED_ALREADY}
     asked = {(one.conversation, one.type, one.related_facts[-1]) for one in made if one.related_facts}
-    ordered = {(one.conversation, id) for one in made if one.options for id in one.related_facts}
     made_ids = {one.id for one in made}
     as_of = Counter((one.conversation, one.related_facts) for one in made if one.kind == "as of")
     recalled: dict[str, list[str]] = {}
@@ -76,10 +75,10 @@ def drafts(
             chains = (chain for chain in current if (name, "conflict", chain[-1].id) not in asked)
             yield from (_conflict(indexed, chain, policy) for chain in chains)
         if "temporal" in types:
-            events = [fact for fact in past.current if fact.category == "event" and (name, fact.id) not in ordered]
+            events = [fact for fact in past.current if fact.category == "event"]
             yield from _orders(indexed, events, dropped)
             for chain in past.chains:
-                reason = "no past form" if all(fact.valid_from for fact in chain) else UNDATED
+                reason = "no past form" if all(map(indexed.told, chain)) else UNDATED
                 dropped[reason] += len(chain) - 1 - as_of[name, tuple(fact.id for fact in chain)]
         if "hallucination" in types:
             ids = [*recalled.get(name, ()), *(one.id for one in recalls)]
@@ -114,13 +113,16 @@ def _orders(indexed: IndexedConversation, events: Sequence[AuditFact], dropped: 
     if not indexed.is_english:  # the words around the options are English
         dropped["not English"] += len(events)
         return
-    apart = max(1, len(events) // 2)
+    options: list[tuple[AuditFact, str]] = []
+    for event in events:
+        option = option_text(event)
+        if option is None or not _places(indexed, event):
+            dropped["option tells the time" if option is None else UNDATED] += 1
+        else:
+            options.append((event, option))
+    apart = max(1, len(options) // 2)
     ask = order_questions(indexed.conversation.id)
-    for one, other in zip(events, events[apart:], strict=False):
-        first, second = option_text(one), option_text(other)
-        if first is None or second is None or not _places(indexed, one, other):
-            dropped["option tells the time" if first is None or second is None else UNDATED] += 1
-            continue
+    for (one, first), (other, second) in zip(options, options[apart:], strict=False):
         question = Question(next(ask), first, "model")
         yield from both_orders(indexed, (one, other), (first, second), question, _places(indexed, one, other))
 
