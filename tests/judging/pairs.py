@@ -358,5 +358,39 @@ SECOND_SENSES = (
     ("Ranks tea » coffee", "Ranks tea « coffee"),
     ("Invited Anna—Maria is ill", "Invited Anna-Maria is ill"),
     ("At night in the cabin — 5 °C", "At night in the cabin -5 °C"),
+    ("The result is 9−4", "The result is 9–4"),
+    # number words of other languages, and those that belong to the word after them
+    ("Zjadł ten chleb", "Zjadł 10 chleb"),
+    ("Koupil ten dům", "Koupil 10 dům"),
+    ("Offers three night stays", "Offers 3 night stays"),
+    ("Restores two storey houses", "Restores 2 storey houses"),
+    ("Found six penny stamps", "Found 6 penny stamps"),
+    ("Sleeps at Gate four hours a week", "Sleeps at Gate 4 hours a week"),
+    # passwords after words that no list has
+    ("The recovery seed is nine grey owls", "The recovery seed is 9 grey owls"),
+    ("Parola este five birds", "Parola este 5 birds"),
+    ("Heslo: seven swans", "Heslo: 7 swans"),
+    ("Heslo je Kocour9.", "Heslo je Kocour9"),
+    ("合言葉は four foxes", "合言葉は 4 foxes"),
+    ("Her glob pattern is xy.", "Her glob pattern is xy"),
+    ("Open sesame.", "Open sesame"),
+    ("Le roman est «5 kilomètres»", "Le roman est «5 km»"),
+    ("Der Roman ist »5 Kilometer«", "Der Roman ist »5 km«"),
+    # lists without blanks
+    ("Plays on courts 3,112,204", "Plays on courts 3112204"),
+    ("她管3，112，204号房", "她管3112204号房"),
+    ("Tips waiters 3,20 €", "Tips waiters 3.20 €"),
+    # a symbol at the beginning
+    ("P, the momentum, is 7", "p, the momentum, is 7"),
+    ("P's value is known", "p's value is known"),
+    ("N表示人数", "n表示人数"),
+    # units and currencies that are something else, too
+    ("Served 4 seconds at lunch", "Served 4 secs at lunch"),
+    ("Filed 6 minutes of the club", "Filed 6 mins of the club"),
+    ("Joined 2 hours groups", "Joined 2 hrs groups"),
+    ("Lost 3 mm on shares", "Lost 3 millimetres on shares"),
+    ("Sold 8 Euro crates", "Sold 8 € crates"),
+    ("Sold 8 EUR crates", "Sold 8 € crates"),
+    ("Watched 3 euro finals", "Watched 3 € finals"),
 )
 """Pairs with a notation that has a second sense, in which they say different things."""

@@ -49,32 +49,29 @@ def test_a_near_miss_is_never_the_same(left: str, right: str) -> None:
         ("Small business owners", "small  business owners."),
         ("The phone from Nokia", "the phone from Nokia"),
         ("Lives in S\u00e3o Paulo", "Lives in Sa\u0303o Paulo"),
-        ("The novel has ﬁve chapters", "The novel has 5 chapters"),
+        ("The novel has ﬁve chapters", "The novel has five chapters"),
         ("Sits in seat ４２\u00a0A", "Sits in seat 42 A"),
         ("Pre\u00adfers dark mode", "Prefers\u200b dark mode"),
         ("Drinks “decaf” only", 'Drinks "decaf" only'),
-        ("The job pays 12 hrs per week", "The job pays 12 hours per week"),
         ("The invoice is for 1,200,000 EUR", "The invoice is for 1.200.000 EUR"),
         ("The invoice is for 1,200.50 EUR", "The invoice is for 1.200,50 €"),
-        ("Runs five miles", "Runs 5 miles"),
-        ("The plan costs €9.99", "The plan costs 9,99 €"),
-        ("Team of twenty-five people", "Team of 25 people"),
+        ("The plan costs €9.99", "The plan costs 9.99 €"),
+        ("The plan costs 9,99 EUR", "The plan costs 9,99 €"),
+        ("The plan costs €40 a day", "The plan costs 40 EUR a day"),
+        ("The club has 12'500 members", "The club has 12500 members"),
+        ("The boat weighs 1'450 kg", "The boat weighs 1450 kilograms"),
         ("Launch on 3 March 2026", "Launch on March 3rd, 2026"),
         ("Launch on the 3rd of March 2026", "Launch on 3 March 2026"),
         ("Start am 13. Mai 2024", "Start am 2024-05-13"),
         ("The oven is set to 180 °C", "The oven is set to 180 degrees Celsius"),
-        ("The contract runs for 24 months", "The contract runs for twenty-four months"),
-        ("Two dogs guard the house", "2 dogs guard the house"),
-        ("会议持续90分钟。", "会议持续90 minutes"),
+        ("行李重20公斤。", "行李重20 kg"),
         ("Loan has 3.4 % interest", "Loan has 3.4 percent interest"),
         ("Runs 5 to 10 km", "Runs 5 to 10 kilometres"),
-        ("Paid 900 € in 2019", "Paid 900 euros in 2019"),
+        ("In 2019 she paid 900 €", "In 2019 she paid 900 EUR"),
+        ("Lives in Rome since 2019.", "Lives in Rome since 2019"),
         ("The girls' car and the boys' van weigh 5 kilograms", "The girls' car and the boys' van weigh 5 kg"),
         ("Lives in Rome since March 3, 2024, with Ben", "Lives in Rome since 3 March 2024, with Ben"),
-        ("Lives in Rome (Italy).", "Lives in Rome (Italy)"),
         ("Wrote the song 'Rome'.", "Wrote the song 'Rome'"),
-        ("Lives in Rome [Italy].", "Lives in Rome [Italy]"),
-        ("Writes C++.", "Writes C++"),
         ("她喜欢《罗马》。", "她喜欢《罗马》"),
     ],
 )
@@ -123,12 +120,70 @@ def test_the_same_text_on_another_path_is_undecided(gold: Any, found: Any) -> No
         ({"exam": {"results": ["Broken knee joint"]}}, {"exam": ["Broken knee joint"]}),
         ({"account": ["- EUR 200 on Friday"]}, {"account": ["EUR 200 on Friday"]}),
         ({"freezer": "- ten °C at night"}, {"freezer": "ten °C at night"}),
+        ({"sales": "- eleven points in May"}, {"sales": "eleven points in May"}),
+        ({"sales": ["- elf Punkte im Mai"]}, {"sales": ["elf Punkte im Mai"]}),
+        ({"sales": ["– thirty-one per cent in May"]}, {"sales": ["thirty-one per cent in May"]}),
+        ({"closed": "1. August ist zu"}, {"closed": "August ist zu"}),
+        ({"closed": "1. April ist zu\n2. April ist zu"}, {"closed": "April ist zu\nApril ist zu"}),
+        ({"rooms": "1. Stock ist vermietet"}, {"rooms": "Stock ist vermietet"}),
     ],
 )
 def test_a_fact_with_other_keys_or_a_minus_is_undecided(gold: Any, found: Any) -> None:
     for one, other in ((gold, found), (found, gold)):
         matching = match(Grid(facts_of(one), facts_of(other), categories_of(one)))
+        assert (matching.pairs, matching.open_pairs[:1]) == ({}, [(0, 0)])
+
+
+LENT = "Lent the red bicycle to a neighbour"
+PAIRS_OF_OBJECTS = [
+    ({"key": "shoe size", "value": "42 wide"}, {"key": "hat size", "value": "42 wide"}),
+    ({"name": "shoe size", "value": "42 wide"}, {"name": "hat size", "value": "42 wide"}),
+    ({"name": "shoe size", "value": 42}, {"name": "hat size", "value": 42}),
+    ({"name": "sings", "value": True}, {"name": "dances", "value": True}),
+    ({"label": "user", "key": "old job", "value": LENT}, {"label": "user", "key": "job", "value": LENT}),
+    ({"category": "bike", "type": "wish", "content": LENT}, {"category": "bike", "type": "fear", "content": LENT}),
+    ({"category": "bike", "type": "wish", "content": LENT}, {"category": "bike", "content": LENT}),
+    ({"memory": LENT, "metadata": {"category": "plan"}}, {"memory": LENT, "metadata": {"category": "fact of May"}}),
+    ({"fact": LENT, "name": "Ines"}, {"fact": LENT, "name": "Paul"}),
+    ({"fact": LENT, "speaker": "Ines"}, {"fact": LENT, "speaker": "Paul"}),
+    ({"memory": LENT, "user_id": 7}, {"memory": LENT, "user_id": 8}),
+    ({"memory": LENT, "agent_id": "a"}, {"memory": LENT, "agent_id": "b"}),
+    ({"text": LENT, "tags": ["planned", "bike"]}, {"text": LENT, "tags": ["bike", "denied"]}),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS_OF_OBJECTS)
+def test_objects_that_differ_in_a_name_an_owner_or_a_tag_are_not_the_same(one: Any, other: Any) -> None:
+    assert is_same(*facts_of([one]), *facts_of([one]))
+    for gold, found in ((one, other), (other, one)):
+        matching = match(Grid(facts_of([gold]), facts_of([found])))
         assert (matching.pairs, matching.open_pairs) == ({}, [(0, 0)])
+    assert not match(Grid((), facts_of([one, other]))).twins, "neither repeats the other"
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"id": "7", "run_id": "r", "created_at": "2026-01-01", "score": 0.5, "metadata": {"page": 3}},
+        {"type": "fact", "tags": [], "name": None},
+        {"type": "Bike", "metadata": {"category": "bike"}},
+    ],
+)
+def test_ids_dates_and_what_the_path_says_do_not_tell_objects_apart(details: Any) -> None:
+    found = facts_of([{"category": "bike", "content": LENT, **details}])
+    assert is_same(*facts_of({"bike": [LENT]}), *found)
+
+
+@pytest.mark.parametrize("value", ["Rome by the sea", 5, True, ["Rome by the sea"], {"near": "Rome by the sea"}])
+def test_a_value_with_a_name_is_the_value_of_that_key(value: Any) -> None:
+    for name in ("key", "name"):
+        assert is_same(*facts_of([{name: "home town", "value": value, "id": 3}]), *facts_of({"home town": value}))
+
+
+def test_the_judge_sees_what_tells_objects_apart() -> None:
+    (fact,) = facts_of([{"category": "bike", "memory": LENT, "user_id": "ines", "tags": ["b", "a"]}])
+    assert fact.with_path == f"bike / user_id=ines / tags=a, b: {LENT}"
+    assert str(fact) == f"bike: {LENT}"
 
 
 def test_values_exchanged_between_the_user_and_a_relative_are_undecided() -> None:
@@ -152,6 +207,7 @@ def test_keys_that_differ_in_number_are_not_the_same(one: str, other: str, value
     ("one", "other"),
     [
         ("movie", "movies"), ("size", "sizes"), ("headache", "headaches"), ("potato", "potatoes"),
+        ("tooth", "teeth"), ("goose", "geese"), ("mouse", "mice"), ("foot", "feet"), ("person", "people"),
         ("status", "statuses"), ("quiz", "quizzes"), ("knife", "knives"), ("analysis", "analyses"),
         ("child", "children"), ("Kind", "Kinder"), ("Termin", "Termine"), ("ciudad", "ciudades"), ("man", "men"),
         ("e-mail", "email"), ("userName", "username"), ("to-do", "todo"), ("phone_number", "phonenumber"),
@@ -321,8 +377,8 @@ def test_a_minus_before_a_number_is_no_bullet(amount: str) -> None:
     assert not is_same(*facts_of({"freezer": [f"- {amount}"]}), *facts_of({"freezer": [amount]}))
 
 
-@pytest.mark.parametrize("text", ["One of her cats is Rex", "Ein Hund namens Rex", "Two pets"])
-def test_a_dash_before_a_number_word_is_a_bullet(text: str) -> None:
+@pytest.mark.parametrize("text", ["Has a dog", "likes tea", "Ein Hund namens Rex", "tennis on Mondays"])
+def test_a_dash_at_the_beginning_of_a_line_is_a_bullet(text: str) -> None:
     assert is_same(*facts_of({"home": f"- {text}"}), *facts_of({"home": text}))
 
 
@@ -331,7 +387,7 @@ def test_emphasis_is_no_part_of_a_category() -> None:
 
 
 def test_the_first_letter_after_the_category_has_no_case() -> None:
-    assert is_same(*facts_of({"town": "Old Ghent"}), *facts_of({"town": ["old Ghent."]}))
+    assert is_same(*facts_of({"town": "Old Ghent"}), *facts_of({"town": ["old Ghent"]}))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import Any, ClassVar
@@ -13,9 +13,10 @@ from pydantic import ConfigDict
 
 from memorybench.core.errors import Malformed
 from memorybench.files.located import DEEPEST
+from memorybench.text.english_numbers import NUMBERS
 from memorybench.text.normalisation import without_accents
 
-from .normal_form import begins_with_amount, is_literal, normal_form, unify_characters
+from .normal_form import is_literal, normal_form, unify_characters
 
 MOST_FACTS = 2_000
 """A memory with more facts than this is rejected, because every fact is compared with every other."""
@@ -26,17 +27,22 @@ LONGEST_FACT = 20_000
 _TEXT_KEYS = ("content", "fact", "text", "memory", "statement", "value")
 _CATEGORY_KEYS = ("category", "block", "label", "type", "topic", "key")
 _BLOCK_KEYS = ("label", "block")
+_NAME_KEYS = ("key", "name")
+_OUTER_KEYS, _VALUE_NAMES = ("category", "block", "type", "topic"), ("label", *_NAME_KEYS)
+"""Keys of an object with a value: for its category, and for what names it, as `name` does in
+`{"name": "weight", "value": "5 kg"}`, which is `{"weight": "5 kg"}`."""
+_OWNER_KEYS = ("user_id", "agent_id")
+_ATTRIBUTE_KEYS = (*_CATEGORY_KEYS, *_OWNER_KEYS, "name", "speaker", "owner", "tags")
 _PARTICULARS = """
-    id name user_id agent_id run_id created_at updated_at at date timestamp score confidence source sources metadata
-    tags hash limit description
+    id run_id created_at updated_at at date timestamp score confidence source sources metadata hash limit description
 """
-_BESIDE_TEXT = frozenset((*_CATEGORY_KEYS, *_PARTICULARS.split()))
+_BESIDE_TEXT = frozenset((*_ATTRIBUTE_KEYS, *_PARTICULARS.split()))
 _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "block", "entry", "existing_memory"))
 """Keys that are not categories, because they say nothing about their content. In normal form."""
 
-_BULLET = re.compile(r"^\s*(?:[*•]|[-–](?!\s*(?:[A-Z]{2,3}\$?\s)?[\d.,€$£¥]))\s+(?P<word>\S*)")
-"""Matches a bullet and the word after it. A dash before a number may be a minus."""
-_NUMBERED = re.compile(r"^\s*(\d{1,3})[.)]\s+", re.MULTILINE)
+_BULLET = re.compile(r"^\s*[*•]\s+")
+_DASH = re.compile(rf"^\s*[-–](?!\s*(?:(?:[A-Z]{{2,3}}\$?\s)?[\d.,€$£¥]|(?i:{'|'.join(NUMBERS)})\b))\s+")
+"""Matches a dash at the beginning of a line. Before a number it may be a minus."""
 _HEADING = re.compile(r"^#{1,6}\s+(?P<name>.+?)\s*:?\s*$")
 _DENIAL = re.compile(
     r"(?:not|never|no|no longer|not true|untrue|false|wrong|maybe|perhaps|possibly|cancell?ed"
@@ -55,6 +61,8 @@ _MONTH = re.compile(
     r"(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|April?|Mai|Jun[io]?|Jul[io]?|Aug(?:ust)?|Sept?(?:ember)?|Okt(?:ober)?"
     r"|Nov(?:ember)?|Dez(?:ember)?)\b"
 )
+_NUMBERED = re.compile(rf"^\s*(\d{{1,3}})[.)]\s+(?!\s|{_MONTH.pattern})", re.MULTILINE)
+"""Matches the number of an item, but not of a day, as in `1. Mai`."""
 _LAST_WORD = re.compile(r"(?:^|[\s(,;:])([a-zà-öø-ÿß]{3,})\)?[.!?]$")
 _SHORTENED = """
     approx assoc avg dept esp est etc excl ext fig inc incl max min misc orig rev tel temp vol
@@ -74,6 +82,8 @@ _CJK = "\u2e80"
 """From this character on, one equal character is much: 客戶 is 客户."""
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_WORDS_IN_CATEGORY = 4
+_IRREGULAR = {"feet": "foot", "teeth": "tooth", "geese": "goose", "mice": "mouse", "lice": "louse", "people": "person"}
+"""The singulars of plurals that share too few letters with them for `is_near`."""
 _CONTAINERS = (dict, list)
 
 
@@ -86,6 +96,8 @@ class MemoryFact:
     """The keys that lead to the fact, as the memory has them, innermost last; empty if it has no categories."""
     most_parts: int = 1
     """The most facts that the text may contain: more than 1 if it is unclear where a sentence ends, as in "3. Mai"."""
+    attributes: tuple[str, ...] = ()
+    """What else the object of the fact says about it, such as `name=Anna`. Facts with other attributes may differ."""
 
     # journals of earlier versions also tell the path of each fact, which nobody asked for
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
@@ -96,7 +108,7 @@ class MemoryFact:
 
     @cached_property
     def path(self) -> tuple[str, ...]:
-        """The spellings of the categories."""
+        """The categories in one spelling each, such as `customer_segments` for `Customer Segments`."""
         return tuple(map(spelling, self.categories))
 
     @cached_property
@@ -126,8 +138,9 @@ class MemoryFact:
 
     @property
     def with_path(self) -> str:
-        """All categories, then the text, such as `anna / city: Rome`. For a judge, who must see whose fact it is."""
-        return f"{' / '.join(self.categories)}: {self.text}" if self.categories else self.text
+        """Categories, attributes and text, such as `anna / city: Rome`. For a judge, who must see whose fact it is."""
+        path = " / ".join((*self.categories, *self.attributes))
+        return f"{path}: {self.text}" if path else self.text
 
     def __str__(self) -> str:
         return f"{self.categories[-1]}: {self.text}" if self.category else self.text
@@ -139,8 +152,8 @@ def facts_of(state: Any) -> tuple[MemoryFact, ...]:
     A text in a list is one fact. A text outside of lists is split at line breaks, and where a sentence certainly ends;
     so is the value of a block (an object with `label` and `value`), also in a list. `"budget": 5000` is the fact
     "budget: 5000" in the category budget. An object with a text (in `content`, `fact`, `memory` …) and otherwise only
-    details such as ids and dates counts as that text. Keys such as `memories` or `results` are not categories if they
-    are outermost, or above such objects.
+    a category, attributes such as tags, and details such as ids and dates counts as that text. Keys such as `memories`
+    or `results` are not categories if they are outermost, or above such objects.
     """
     facts: list[MemoryFact] = []
     _gather(facts, state, (), 0)
@@ -188,6 +201,8 @@ def is_near(first: str, second: str) -> bool:
     """
     from difflib import SequenceMatcher
 
+    if normal_category(first) == normal_category(second):
+        return True
     one, other = _letters(first), _letters(second)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
     if shared >= _LEAST_SHARED * min(len(one), len(other)) or (shared and one >= _CJK):
@@ -205,7 +220,30 @@ def _letters(name: str) -> str:
     return _PUNCTUATION.sub("", without_accents(unify_characters(name).casefold())) or name
 
 
+def without_sole_owner(
+    first: Sequence[MemoryFact], second: Sequence[MemoryFact]
+) -> tuple[Sequence[MemoryFact], Sequence[MemoryFact]]:
+    """Return the facts of two memories, without their owner if one memory names none and the other the same for all.
+
+    Then both belong to the same user.
+    """
+    owners = [{tuple(filter(_is_owner, fact.attributes)) for fact in facts} for facts in (first, second)]
+    if [*map(len, owners)] != [1, 1] or all(map(any, owners)):
+        return first, second
+    return tuple(map(_without_owner, first)), tuple(map(_without_owner, second))
+
+
+def _is_owner(attribute: str) -> bool:
+    return attribute.partition("=")[0] in _OWNER_KEYS
+
+
+def _without_owner(fact: MemoryFact) -> MemoryFact:
+    return replace(fact, attributes=tuple(one for one in fact.attributes if not _is_owner(one)))
+
+
 def _singular(word: str) -> str:
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes", "zes")):
@@ -247,10 +285,7 @@ def _gather_mapping(
 ) -> None:
     key = _text_key(value)
     if key is not None:
-        name = next((name for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
-        is_block = key == "value" and name in _BLOCK_KEYS
-        inner = _within_object(categories, value[name].strip() if name else "")
-        _gather(facts, value[key], inner, depth, is_item=is_item and not is_block)
+        _gather_object(facts, value, key, categories, depth, is_item=is_item)
         return
     for name, member in value.items():
         says_nothing = normal_category(str(name)) in _WRAPPERS and (not categories or _holds_texts(member))
@@ -264,6 +299,50 @@ def _gather_mapping(
             _gather(facts, member, inner, depth, is_item=is_item)
 
 
+def _gather_object(
+    facts: list[MemoryFact], value: dict[str, Any], key: str, categories: tuple[str, ...], depth: int, *, is_item: bool
+) -> None:
+    """Add the facts of an object that has them under `key`, beside its categories, attributes and details."""
+    names, content, start = _category_keys(value, key), value[key], len(facts)
+    is_block = key == "value" and not set(names).isdisjoint(_BLOCK_KEYS)
+    if not isinstance(content, str):
+        content = {value[names[-1]]: content}  # a number is said with its name
+    for name in names if isinstance(content, str) else names[:-1]:
+        text = value[name].strip()
+        categories = (*categories, text) if name in _NAME_KEYS else _within_object(categories, text)
+    _gather(facts, content, categories, depth, is_item=is_item and not is_block)
+    attributes = tuple(_attributes(value, names, categories))
+    if attributes:
+        facts[start:] = [replace(fact, attributes=(*attributes, *fact.attributes)) for fact in facts[start:]]
+
+
+def _category_keys(value: dict[str, Any], text_key: str) -> list[str]:
+    """Return the keys of an object whose texts are categories: its category and, if it has a value, what names it."""
+    outer, inner = (_OUTER_KEYS, _VALUE_NAMES) if text_key == "value" else (_CATEGORY_KEYS, ())
+    found = [name for name in outer if _is_filled(value.get(name))][:1]
+    return found + [name for name in inner if _is_filled(value.get(name))]
+
+
+def _is_filled(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _attributes(value: dict[str, Any], used: Collection[str], path: Sequence[str]) -> Iterator[str]:
+    """Yield what an object and its metadata say about its text, without the keys `used` and what the path says."""
+    metadata = value.get("metadata")
+    spellings = set(map(spelling, path))
+    for fields in (value, metadata if isinstance(metadata, dict) else {}):
+        for key in _ATTRIBUTE_KEYS:
+            content = fields.get(key)
+            if content in (None, "", []) or (fields is value and key in used):
+                continue
+            texts = sorted(map(str, content)) if isinstance(content, list) else [str(content)]
+            text = " ".join(", ".join(texts).split())
+            says_nothing = normal_category(text) in _WRAPPERS or spelling(text) in spellings
+            if key not in _CATEGORY_KEYS or not says_nothing:
+                yield f"{key}={text}"
+
+
 def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts: int = 1) -> None:
     if len(text) > LONGEST_FACT:
         raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected short facts")
@@ -275,7 +354,8 @@ def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts:
 def _text_key(value: dict[str, Any]) -> str | None:
     """Return the key under which an object has its text; None if the keys of the object are categories."""
     for key in _TEXT_KEYS:
-        if not isinstance(value.get(key), str):
+        is_named = key == "value" and value.get(key) is not None and any(_is_filled(value.get(n)) for n in _VALUE_NAMES)
+        if not isinstance(value.get(key), str) and not is_named:
             continue
         others = value.keys() - {key}
         if others <= _BESIDE_TEXT and (others or key not in ("memory", "value")):
@@ -301,21 +381,17 @@ def _holds_texts(value: Any) -> bool:
 
 
 def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the text and the categories of a list item. Without `categories`, `category: fact` sets its category."""
-    bullet = _bullet(text)
-    said = " ".join((text[bullet.start("word") :] if bullet else text).split())
+    """Yield the text and the categories of a list item. Without `categories`, `category: fact` sets its category.
+
+    A dash before it may be a minus, because an item needs no bullet.
+    """
+    bullet = _BULLET.match(text)
+    said = " ".join(text[bullet.end() if bullet else 0 :].split())
     named = None if categories else _category_in(said)
     if named is not None and named["rest"].strip():
         said, categories = named["rest"].strip(), (named["name"].strip(),)
     if said:
         yield said, categories
-
-
-def _bullet(text: str) -> re.Match[str] | None:
-    """Return the bullet at the beginning of a text. A dash before an amount may be a minus."""
-    bullet = _BULLET.match(text)
-    is_dash = bullet is not None and bullet[0].lstrip()[0] in "-–"
-    return None if bullet and is_dash and begins_with_amount(text[bullet.start("word") :]) else bullet
 
 
 def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -326,14 +402,15 @@ def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[
     """
     free = not categories
     numbers = [int(number) for number in _NUMBERED.findall(text)]
-    is_numbered = numbers == list(range(1, len(numbers) + 1))  # otherwise "3. Mai" is a date
+    # otherwise "3. Mai" is a date, and "1. Bundesliga" a name
+    is_numbered = len(numbers) > 1 and numbers == list(range(1, len(numbers) + 1))
     for line in filter(str.strip, text.splitlines()):
         heading = _HEADING.match(line) if line[0] == "#" else None
         if heading:
             categories = (heading["name"].strip("*_` "),) if free else categories
             continue
-        bullet, numbered = _bullet(line), _NUMBERED.match(line) if is_numbered else None
-        said = line[bullet.start("word") if bullet else numbered.end() if numbered else 0 :].strip()
+        bullet = _BULLET.match(line) or _DASH.match(line) or (_NUMBERED.match(line) if is_numbered else None)
+        said = line[bullet.end() if bullet else 0 :].strip()
         named = _category_in(said) if free else None
         own = categories
         if named is not None:

@@ -6,8 +6,8 @@ categories. Code decides two things; a judge decides all other pairs, which are 
 Categories of one spelling are the same, such as `Pets` and `pets`, except if one memory has both. Whether singular and
 plural are the same is undecided, because Robert is not Roberts.
 
-1. Facts with the same normal form and the same path are the same. Anna's city is not Ben's, a former address is not an
-   address, and a fact without its key `dislikes` may say the opposite.
+1. Facts with the same normal form, path and attributes are the same. Anna's city is not Ben's, a former address is not
+   an address, and a fact without its key `dislikes` may say the opposite.
 2. Facts in different categories do not match if the writer of the found facts was shown the category of the gold fact.
    Categories with nearly the same letters, such as `child` and `children`, are not certainly different.
 
@@ -54,13 +54,17 @@ UNDECIDED = Comparison(says=None, said=None)
 
 
 def is_same(gold: MemoryFact, found: MemoryFact) -> bool:
-    """Whether two facts have the same normal form and the same path."""
-    return gold.path == found.path and gold.normal_text == found.normal_text
+    """Whether two facts have the same normal form, path and attributes."""
+    return gold.path == found.path and _says_the_same(gold, found)
 
 
 def repeats(first: MemoryFact, second: MemoryFact) -> bool:
-    """Whether two facts of one memory have the same normal form and the same path: Anna's city is not Ben's."""
-    return first.normal_text == second.normal_text and first.categories == second.categories
+    """Whether two facts of one memory have the same normal form, path and attributes: Anna's city is not Ben's."""
+    return first.categories == second.categories and _says_the_same(first, second)
+
+
+def _says_the_same(first: MemoryFact, second: MemoryFact) -> bool:
+    return first.normal_text == second.normal_text and first.attributes == second.attributes
 
 
 def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
@@ -135,7 +139,7 @@ class Grid(Struct, frozen=True, dict=True):
         """
         if self.by_reference:
             return refers_to(gold, found) and not self._is_apart(gold, found)
-        return self._path(gold) == self._path(found) and gold.normal_text == found.normal_text
+        return self._path(gold) == self._path(found) and _says_the_same(gold, found)
 
     def _path(self, fact: MemoryFact) -> Path:
         """Return the categories of a fact in the form in which those of one place are equal."""
@@ -353,4 +357,6 @@ def _closeness(grid: Grid, pair: Pair) -> float:
 
 def _sorted(facts: Sequence[MemoryFact], places: Iterable[int]) -> list[int]:
     """Sort indexes by the facts they stand for, so that the result does not depend on the order of the facts."""
-    return sorted(places, key=lambda place: (facts[place].text.casefold(), facts[place].categories))
+    return sorted(
+        places, key=lambda place: (facts[place].text.casefold(), facts[place].categories, facts[place].attributes)
+    )

@@ -1,9 +1,9 @@
 """Puts a fact into one spelling: two facts with the same normal form say the same.
 
-Unicode, the case of the first letter, English number words, number formats, names of units and currencies, and dates
-are unified; nothing else is, so facts with different normal forms may still say the same. A text that can
-be read in two ways stays as it is: 1,859 (with a decimal comma or not), dollars (of which country), 03.05.2024 (March
-or May), 3 hours of maths (of 60 or 45 minutes), Turkey and turkey.
+Unicode, the case of the first letter, the final full stop, number formats, names of units, signs of currencies, and
+dates are unified; nothing else is, so facts with different normal forms may still say the same. A text that can be read
+in two ways stays as it is: three (a number or a name), 1,859 (with a decimal comma or not), dollars (of which country),
+03.05.2024 (March or May), 5 mm (millimetres or millions), Turkey and turkey.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import date
-from decimal import Decimal
 from functools import cache, lru_cache, partial
 
-from memorybench.text.english_numbers import NUMBERS
 from memorybench.text.normalisation import tidy
 from memorybench.text.sanitize import sanitize
 
 _UNITS = (
-    "mm millimeter millimeters millimetre millimetres Millimeter millimètres milímetros 毫米",
     "cm centimeter centimeters centimetre centimetres Zentimeter centimètres centímetros 厘米",
     "km kilometer kilometers kilometre kilometres Kilometer kilomètres kilómetros 公里 千米",
     "mg milligram milligrams Milligramm milligrammes miligramos 毫克",
@@ -27,45 +24,31 @@ _UNITS = (
     "kg kilogram kilograms Kilogramm kilogrammes kilogramos 公斤 千克",
     "ml milliliter milliliters millilitre millilitres Milliliter mililitros 毫升",
     "litre liter liters litres Liter litros",
-    "ms millisecond milliseconds Millisekunden millisecondes milisegundos 毫秒",
-    "second seconds secs Sekunden secondes segundos",
-    "minute minutes mins Minuten minutos 分钟",
-    "hour hours hr hrs heures horas 小时",
-    "month months Monate Monaten mois meses 个月",
-    "year years yrs Jahre Jahren ans années años",
     "°C degrees_Celsius Grad_Celsius degrés_Celsius grados_Celsius",
     "°F degrees_Fahrenheit Grad_Fahrenheit degrés_Fahrenheit grados_Fahrenheit",
     "% percent per_cent Prozent pour_cent por_ciento",
 )
 """The names of each unit. The first one replaces the others.
 
-Names with a second sense are left out: m, g, l, h, s, min (minimum), TB (a disease), metros (trains), meters (devices),
-pouces (thumbs), Stunden (lessons), and Chinese units of one character, which begin other words.
+Units with a second sense are left out: m, g, l, h, s, mm (millions), ms (manuscripts), TB (a disease), minutes (of a
+meeting), metros (trains), meters (devices), pouces (thumbs), Stunden (lessons), and Chinese units of one character,
+which begin other words.
 """
-_DURATIONS = frozenset(("ms", "second", "minute", "hour", "month", "year"))
-_NUMBER_WORDS = "|".join(
-    sorted((word.replace(" ", "-") for word in NUMBERS if word not in ("zero", "one")), key=len)[::-1]
-)
-_NUMBER_WORD = re.compile(
-    rf"(?:^(?i:{_NUMBER_WORDS})(?=\s[a-z]{{3,}}s\b)|(?<!^)(?<![\w.,:/#@'-])(?:{_NUMBER_WORDS})(?=\s[a-z]))"
-    r"(?!\s(?:euro|yen|dollar|kilogram|kilomet(?:er|re)|hour|minute|second|month|year|gram|lit(?:er|re))\b)"
-)
-"""Matches a number in words before the thing that is counted.
-
-Elsewhere it may be a name: "Nine is her favourite film". Before a singular, the unit belongs to another word: "ten euro
-notes". "one" has other meanings, and a number of several words, such as "two hundred", may be two numbers.
-"""
-_IN_NAME = re.compile(r"[#@_/\\\"]|\.\w")
-"""Matches a word that belongs to a name: two.txt, #one, four@mail.com."""
 _QUOTED = re.compile(
     r"""
         "[^"]*" | `[^`]*` | (?<!\w)'(?:[^'] | (?<=\w)'(?=\w))*'(?!\w)  # the last may contain an apostrophe
-        | 《[^》]*》 | 〈[^〉]*〉 | 「[^」]*」 | 『[^』]*』
+        | «[^»]*» | »[^«]*« | ‹[^›]*› | ›[^‹]*‹ | 《[^》]*》 | 〈[^〉]*〉 | 「[^」]*」 | 『[^』]*』
     """,
     re.VERBOSE,
 )
-_END = re.compile(r"(?<=[\w)\]\"'`》〉」』%°€$£+#*])[.。]$")
-"""Matches the full stop at the end of a sentence, not one that belongs to "..", "./." or the like."""
+_END = re.compile(
+    r"(?P<kept>\s\S+\s(?:(?:[^\W\d_]+['-])*[^\W\d_]{3,}|(?:19|20)\d\d))\.$"
+    r"|(?<=[\"'`»›%€$£])\.$|(?<=[\w\"'`»›》〉」』%])。$"
+)
+"""Matches the full stop at the end of a sentence.
+
+It may belong to a code, as in `Hunter2.`, to a pattern, as in `ab.`, or to a phrase of one or two words.
+"""
 _LITERAL = re.compile(
     r"passw[oö]r[dt]|passwd|\bpwd?\b|phrase|kennwort|wachtwoord|contraseñ|senha|mots? de passe|密码|密碼|口令"
     r"|credential|benutzer|utente|utilisateur|usuari[oa]|用户名|用戶名|\b(?:logins?|accounts?|handles?|hashtags?)\b"
@@ -76,24 +59,25 @@ _LITERAL = re.compile(
     r"|\b(?:called|named|entitled|heiß(?:t|en)|lautet|genannt|appel(?:le|lé|lée)|llama|chiama)\b",
     re.IGNORECASE,
 )
-"""Words for a text that must be written as it is: the password "three cats" is not "3 cats"."""
+"""Words for a text that must be written as it is: the password "Red cats" is not "red cats"."""
 _CURRENCIES = {
-    "€": "EUR", "EUR": "EUR", "euro": "EUR", "euros": "EUR", "Euro": "EUR", "欧元": "EUR",
-    "$": "$", "dollar": "dollars", "dollars": "dollars", "Dollar": "dollars", "USD": "USD", "US$": "USD", "美元": "USD",
-    "£": "£", "GBP": "GBP", "CHF": "CHF", "¥": "¥", "JPY": "JPY", "yen": "JPY", "Yen": "JPY", "INR": "INR",
-    "CNY": "CNY", "人民币": "CNY",
+    "€": "EUR", "EUR": "EUR", "US$": "USD", "USD": "USD", "GBP": "GBP", "CHF": "CHF", "JPY": "JPY", "INR": "INR",
+    "CNY": "CNY", "$": "$", "£": "£", "¥": "¥",
 }  # fmt: skip
-"""By sign or name: the currency. Those that several currencies share, such as $, are kept as they are.
+"""By sign or code: the currency. Signs that several currencies share, such as $, are kept as they are.
 
-"Euros" is left out: Spain won 4 Euros, which are championships.
+Names are left out: Spain won 4 euros, which are championships.
 """
 
 _QUOTE = "\x00"
 """Stands for a quoted text, which is compared as it is written. `unify_characters` removes this character."""
 _STRAIGHT = str.maketrans("‘’‚“”„⁄", "'" * 3 + '"' * 3 + "/", "\u00ad\u200b\u2060\ufeff")
 """Replaces quotes; removes soft hyphens and the invisible characters that mark where a line may break."""
-_HYPHEN = re.compile(r"(?<=\d)–(?=\d)|−(?=\d)")
-"""Matches the dash of a range and a minus sign. Elsewhere a dash may divide sentences: `Invited Anna—Maria is sick`."""
+_HYPHEN = re.compile(r"(?<=\d)–(?=\d)|(?<!\d)−(?=\d)")
+"""Matches the dash of a range and the minus of a number, but not of a difference: 10−3 is not 10–3.
+
+Elsewhere a dash may divide sentences: `Invited Anna—Maria is sick`.
+"""
 _FORMS = ("<wide>", "<narrow>", "<noBreak>", "<compat>")
 """Kinds of characters that are another form of others, such as ﬁ. Those that mean more are kept: ², ª, ½, ①, ℝ."""
 _MONTHS = {
@@ -125,12 +109,14 @@ Elsewhere a date may be a name, or its year an amount: "the folder is 3 May 2024
 """
 _ISO_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _NUMBER = re.compile(
-    r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#@'第-])(?<!第\s)(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
+    r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#@'-])(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
     r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+)(?P<next>\s[^\W\d_]+)?)?"
 )
 """Matches a number, optionally with a currency sign before it, and one or two words that may be its unit."""
-_GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
-_SEPARATORS = re.compile("[.,']")
+_GROUPED = re.compile(
+    r"(?P<whole>-?[1-9]\d{0,2}(?P<mark>[.,'])\d{3}(?:(?P=mark)\d{3})*)(?:(?!(?P=mark))[.,](?P<places>\d+))?"
+)
+"""Matches a number with separators of thousands, optionally with decimal places after another separator."""
 _GOES_ON = re.compile(r"[\w/^@'-]|[.,:]\w")
 """Matches text after a unit that makes it another word or another unit: "2 year-long", "5 km/h", "24months.org"."""
 _COUNTED = re.compile(r"\s*(?!(?:an?|per|each|every|pro|par|por)\b)[^\W\d_]")
@@ -140,7 +126,6 @@ _NEXT_NUMBER = re.compile(r"\s*\d")
 _CJK, _LAST_CJK = "\u2e80", "\ud7ff"
 """Scripts between these characters write no space after a unit."""
 _LONGEST_CJK_UNIT = 4
-_MOST_DIGITS = 15
 
 
 def unify_characters(text: str) -> str:
@@ -170,29 +155,21 @@ def normal_form(text: str) -> str:
         return text.strip()
     if len(text.split()) < 2 and not any(_CJK <= c <= _LAST_CJK for c in text):
         return written  # it may be a password or a symbol; Chinese has no blanks
-    text = _unify_numbers(_QUOTED.sub(_QUOTE, _END.sub("", unified))).strip()
+    text = _unify_numbers(_QUOTED.sub(_QUOTE, _END.sub(r"\g<kept>", unified))).strip()
     for quote in quotes:
         text = text.replace(_QUOTE, quote, 1)
     # any sentence may begin with a capital; elsewhere case may tell Turkey from turkey, and US from us
-    first_word = text.partition(" ")[0]
-    is_name = _IN_NAME.search(first_word) or any(c.isupper() or c.isdigit() for c in first_word[1:])  # USB, Hunter2
-    is_name = is_name or len(first_word) == 1  # X is not x
-    return text if is_name else text[:1].lower() + text[1:]
+    first_word, blank, _ = text.partition(" ")
+    is_plain = blank and first_word.isalpha() and first_word[1:].islower()  # not X, USB, Hunter2 or Main.py
+    return text[:1].lower() + text[1:] if is_plain else text
 
 
 def _unify_numbers(text: str) -> str:
-    text = _NUMBER_WORD.sub(lambda found: str(NUMBERS[found[0].lower().replace("-", " ")]), text)
     for pattern in _DATES:
         text = pattern.sub(_iso_date, text)
     # a number without a unit may belong to the next one: "3, €10"
     rest = _NUMBER.sub(_without_amount, _ISO_DATE.sub("", text))
     return _NUMBER.sub(partial(_quantity, is_complete=not any(map(str.isnumeric, rest))), text)
-
-
-def begins_with_amount(text: str) -> bool:
-    """Return whether the second word of a text is a unit or a currency, such as in `ten °C`. Durations do not count."""
-    _, unit, *_ = [*text.split(maxsplit=2), "", ""]
-    return unit in _CURRENCIES or _unit_names().get(unit, "hour") not in _DURATIONS
 
 
 def _iso_date(found: re.Match[str]) -> str:
@@ -213,13 +190,11 @@ def _without_amount(found: re.Match[str]) -> str:
 def _quantity(found: re.Match[str], is_complete: bool) -> str:
     """Return a number with its unit in one spelling. `is_complete`: whether all numbers of the text have a unit."""
     unit, rest = _read_unit(found)
-    if found["sign"] and (not is_complete or _COUNTED.match(rest)):
-        return found[0]  # €5k, €2 coins
-    # "3.10 hours" may be 3 hours and 10 minutes, or a version, and "5,10 km" two distances
-    is_amount = bool(unit) and not (unit in _DURATIONS and found["number"].endswith("0"))
-    is_amount = is_amount and (unit in _CURRENCIES.values() or "," not in found["number"])
-    value = _read_number(found["number"], is_amount)
-    return found[0] if value is None else f"{value.normalize():f} {unit}".rstrip() + rest
+    if found["sign"] and not is_complete:
+        return found[0]
+    if unit in _CURRENCIES.values() and _COUNTED.match(rest + found.string[found.end() :]):
+        return found[0]  # €5k, €2 coins, 12 EUR pallets
+    return f"{_without_separators(found['number'], bool(unit))} {unit}".rstrip() + rest
 
 
 def _read_unit(found: re.Match[str]) -> tuple[str, str]:
@@ -238,25 +213,18 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     return "", whole
 
 
-def _read_number(text: str, is_amount: bool) -> Decimal | None:
-    """Return the value; None if the text may be a version, a code, or a decimal with three places.
+def _without_separators(number: str, has_unit: bool) -> str:
+    """Return a number without separators of thousands; as it is if it may be a list, a version or a decimal.
 
-    Also None for more than 15 digits: nobody states such an amount, and decimals would be rounded.
+    So 1'200 is 1200, and with a unit 1,200,000 is 1200000, but 1,200 is not 1200.
     """
-    if sum(map(str.isdigit, text)) > _MOST_DIGITS:
-        return None
-    if text.isdecimal() and int(text[0]):
-        return Decimal(text)  # most numbers are whole
-    if grouped := _GROUPED.fullmatch(text):
-        is_certain = grouped[1] == "'" or (text.count(grouped[1]) > 1 and (grouped[1] == "," or is_amount))
-        return Decimal(_SEPARATORS.sub("", text)) if is_certain else None
-    whole, _, places = max((text.rpartition(mark) for mark in ".,"), key=lambda parts: len(parts[0]))
-    whole, places = (whole, places) if whole else (places, "")
-    digits = whole.lstrip("-")
-    is_code = len(digits) > 1 and not int(digits[0])
-    if is_code or (places and not is_amount) or not (_GROUPED.fullmatch(whole) or digits.isdigit()):
-        return None
-    return Decimal(f"{_SEPARATORS.sub('', whole)}.{places or 0}")
+    grouped = _GROUPED.fullmatch(number)
+    if grouped is None:
+        return number
+    whole, mark, places = grouped["whole"], grouped["mark"], grouped["places"]
+    if not (has_unit and (places or whole.count(mark) > 1)) and (mark != "'" or places):
+        return number
+    return whole.replace(mark, "") + (f".{places}" if places else "")
 
 
 @cache

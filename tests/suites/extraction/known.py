@@ -51,7 +51,7 @@ CHATTING = {
     "conversation": "User: What a day! The tram was late.\nAssistant: Oh dear.\nUser: My PIN is 4711, by the way.",
     "expected_output": {"diet": ["Does not eat meat"]},
     "expected_facts": [],
-    "must_not_store": ["PIN is 4711"],
+    "must_not_store": ["My PIN is 4711, by the way"],
 }
 DENYING = {
     "id": "denying",

@@ -11,6 +11,7 @@ import pytest
 
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
 from memorybench.suites.extraction.findings import findings_of, match_output
+from memorybench.suites.extraction.mutants import mutants_of, run_mutants
 from memorybench.suites.extraction.report import _fact_table
 from tests.doubles.refusals import refused
 from tests.suites.extraction.known import ADDING, BUNDLED, CHANGING, CHATTING
@@ -440,6 +441,62 @@ def test_a_fact_of_another_owner_is_no_move(tmp_path: Path) -> None:
     )
     (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
     assert (case.gold.kept, len(case.gold.added), len(case.gold.removed)) == ((), 1, 1)
+
+
+BIKE = "Repairs old bicycles at night"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "listed", "superseded"),
+    [
+        ({"aunt": {"hobby": [BIKE]}}, {"hobby": [BIKE]}, "hobby", "aunt"),
+        ({"hobby": [BIKE]}, {"aunt": {"hobby": [BIKE]}}, "aunt", "hobby"),
+        ([{"fact": BIKE, "name": "Ines"}], [{"fact": BIKE, "name": "Paul"}], "Paul", "Ines"),
+        ([{"fact": BIKE, "user_id": "ines"}], [{"fact": BIKE, "user_id": "paul"}], "paul", "ines"),
+    ],
+)
+def test_a_listed_fact_may_be_that_of_another_owner(
+    before: Any, after: Any, listed: str, superseded: str, tmp_path: Path
+) -> None:
+    change = put(
+        existing_memory=before,
+        expected_output=after,
+        expected_facts=[f"{listed}: {BIKE}"],
+        superseded=[f"{superseded}: {BIKE}"],
+    )
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert (case.gold.kept, len(case.gold.added), len(case.gold.removed)) == ((), 1, 1)
+    assert findings_of(case.gold, match_output(case, after)).flawless
+    stale = findings_of(case.gold, match_output(case, before))
+    assert (stale.tp, stale.fn + stale.fn_open) == (0, 2)
+
+
+def owned(*owners: str) -> list[dict[str, str]]:
+    return [{"memory": BIKE, "user_id": owner} for owner in owners]
+
+
+def test_two_users_may_have_the_same_fact(tmp_path: Path) -> None:
+    both = owned("ines", "paul")
+    change = put(existing_memory=[], expected_output=both, expected_facts=[f"bike: {BIKE}"] * 2, superseded=[])
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert findings_of(case.gold, match_output(case, both)).flawless
+    assert findings_of(case.gold, match_output(case, owned("ines"))).fn == 1
+    assert {len(output) for kind, output in mutants_of(case) if kind == "drop"} == {1}
+    assert not run_mutants(case)["survived"]
+    assert "drop" in run_mutants(case)["killed"]
+
+
+@pytest.mark.parametrize(
+    ("output", "tp", "tp_open"),
+    [(owned("ines"), 1, 0), ([BIKE], 1, 0), (owned("ines", "paul"), 0, 1), ([*owned("ines"), "Sings"], 0, 1)],
+)
+def test_the_only_user_of_a_memory_need_not_be_named_in_the_other(
+    output: Any, tp: int, tp_open: int, tmp_path: Path
+) -> None:
+    change = put(existing_memory=[], expected_output=[BIKE], expected_facts=[f"bike: {BIKE}"], superseded=[])
+    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
+    findings = findings_of(case.gold, match_output(case, output))
+    assert (findings.tp, findings.tp_open) == (tp, tp_open)
 
 
 def test_a_speaker_may_have_several_names(tmp_path: Path) -> None:

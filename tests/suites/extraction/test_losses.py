@@ -76,6 +76,17 @@ def test_an_old_fact_that_moved_to_another_place_is_not_kept_by_code(old: Any, n
     assert asyncio.run(follow_old_facts(UnrecordedSteps(), before, after, (), judge)) == OldFacts(lost=before)
 
 
+@pytest.mark.parametrize("owner", [{"user_id": "ines"}, {"agent_id": "a", "user_id": "ines"}])
+def test_old_facts_of_the_only_user_are_compared_without_a_judge(owner: dict[str, str]) -> None:
+    kept, gone = "Has a brown dog", "Likes the dog of a neighbour"
+    before = facts_of([{"memory": kept, **owner}, {"memory": gone, **owner}])
+    judge = EntailmentJudge(Judge(ScriptedModel(lambda _: "no")))
+    withdrawn = facts_of([gone])
+    for after in (facts_of([kept]), facts_of([{"memory": kept, **owner}])):
+        result = asyncio.run(follow_old_facts(UnrecordedSteps(), before, after, withdrawn, judge))
+        assert (result.kept, len(result.gone), result.lost) == (1, 1, ())
+
+
 def test_an_old_fact_that_was_stored_twice_is_kept_once_it_is_stored() -> None:
     before, after = facts_of(["Has a brown dog", "has a brown dog."]), facts_of(["Has a brown dog"])
     judge = EntailmentJudge(Judge(ScriptedModel([])))

@@ -278,7 +278,7 @@ def test_an_unchanged_or_empty_output_needs_no_list_of_written_facts(folder: Pat
 
 
 def test_an_invalid_trace_fails_without_a_call_of_the_judge(folder: Path, calls: Path, sink: Sink) -> None:
-    problem = "run b: $.outputs.output finds no output"
+    problem = "run b: $.outputs.output: no output found"
     invalid = UnusableTrace(id="b", conversation=(), problem=problem)
     model = ScriptedModel(lister, ledger=calls)
     judge_traces(folder, [trace("a", TWO, memory(*TWO)), invalid], model, feedback=sink)

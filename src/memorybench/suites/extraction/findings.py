@@ -23,7 +23,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.plans import Steps
 from memorybench.core.trials import Failure
 from memorybench.judging.asking import all_of
-from memorybench.judging.facts import MemoryFact
+from memorybench.judging.facts import MemoryFact, without_sole_owner
 from memorybench.judging.matching import Grid, Matching, match, repeats
 from memorybench.judging.matching_judge import EntailmentJudge
 
@@ -154,7 +154,8 @@ def match_output(case: ExtractionCase, output: Any) -> Matching:
     """Match the facts of an output with those of the gold, by code alone."""
     gold = case.gold
     to_remove = range(gold.valid, len(gold.targets))
-    return match(Grid(gold.targets, recorded_facts(output), gold.categories, to_remove))
+    targets, found = without_sole_owner(gold.targets, recorded_facts(output))
+    return match(Grid(targets, found, gold.categories, to_remove))
 
 
 async def find_support(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from memorybench.files.located import DEEPEST
-from memorybench.judging.facts import MemoryFact, categories_of, fact_from, facts_of
+from memorybench.judging.facts import MemoryFact, categories_of, fact_from, facts_of, without_sole_owner
 from memorybench.judging.matching import Grid, Pair, likeness, match, one_to_one, refers_to
-from memorybench.judging.normal_form import normal_form
-from memorybench.text.normalisation import plain
+from memorybench.judging.normal_form import normal_form, unify_characters
 
-_SHORTEST_SECRET, _MOST_WORDS_IN_SECRET = 6, 4
-_AMOUNT = re.compile(r"^\W*-\d|^\W*\d+[.,-]\d+\W*$")
+_SHORTEST_SECRET = 6
+_AROUND_WORD = ".,;:\"'`“”‘’«»()[]{}"
+"""Signs that do not belong to the word before or after them."""
 
 
 class Gold(Struct, frozen=True):
@@ -58,9 +57,11 @@ def _with_sorted_keys(memory: Any, depth: int = 0) -> Any:
 def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
     """Compare the memory before a conversation with the one expected after it, and return the expected change.
 
-    A fact that changed in upper and lower case only is kept, except if the new one is in `listed` ("category: fact").
+    A fact of which only upper and lower case or the path changed is kept, except if the new one is in `listed`
+    ("category: fact").
     """
-    before, after, categories = recorded_facts(existing), recorded_facts(expected), categories_of(existing)
+    categories = categories_of(existing)
+    before, after = without_sole_owner(recorded_facts(existing), recorded_facts(expected))
     pairs = one_to_one([*match(Grid(before, after)).pairs.items(), *_moves(before, after, listed)])
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
     removed = tuple(fact for index, fact in enumerate(before) if index not in pairs)
@@ -82,7 +83,8 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: It
     """Return the pairs of facts that may be one fact whose upper and lower case, or whose path in the memory, changed.
 
     A path may only have become longer or shorter at its beginning, and no other fact may be on the new path before, or
-    on the old one after. Otherwise a fact about the user may have become one about a sister.
+    on the old one after. Otherwise a fact about the user may have become one about a sister, as a fact in `listed`
+    has.
     """
     old_paths, new_paths = {fact.path for fact in before}, {fact.path for fact in after}
     lines = filter(None, map(fact_from, listed))
@@ -93,10 +95,11 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: It
         shorter, longer = sorted((old, new), key=len)
         is_moved = longer[len(longer) - len(shorter) :] == shorter and old not in new_paths and new not in old_paths
         text = normal_form(after[other].text_alone)
-        is_update = before[one].normal_text != after[other].normal_text and any(
+        is_listed = any(
             normal_form(reference.text_alone) == text and refers_to(reference, after[other]) for reference in references
         )
-        if (old == new or is_moved) and not is_update:
+        is_alike = before[one].attributes == after[other].attributes
+        if is_alike and (old == new or is_moved) and not is_listed:
             moves.append((one, other))
     return moves
 
@@ -104,38 +107,24 @@ def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: It
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
     """Return the first fact that certainly contains a forbidden text; None if there is none.
 
-    The fact is the same text in any case, or contains a secret of it: a word that mixes letters and digits, whatever
-    punctuation it has. A judge must decide whether a fact says the text in other words.
+    The fact is the same text, or has it as a word, if the text is a secret: one word of letters and digits. Case does
+    not count. A judge must decide whether a fact says the text in other words, or has a secret in another notation.
     """
-    words = _without_amounts(text)
-    is_short = len(words) == len(text.split()) <= _MOST_WORDS_IN_SECRET
-    secrets = [
-        word
-        for word in {_alphanumeric(text) if is_short else "", *map(_alphanumeric, words)}
-        if len(word) >= _SHORTEST_SECRET and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
-    ]
-    forbidden = normal_form(text).lower().removesuffix(".")
-    for fact in facts:
-        if normal_form(fact.text).lower().removesuffix(".") == forbidden or any(
-            _contains(_alphanumeric(" ".join(_without_amounts(fact.text))), secret) for secret in secrets
-        ):
-            return fact
-    return None
+    words, forbidden = _words(text), _folded(text)
+    secret = words[0] if len(words) == 1 and _is_secret(words[0]) else None
+    return next((fact for fact in facts if _folded(fact.text) == forbidden or secret in _words(fact.text)), None)
 
 
-def _without_amounts(text: str) -> list[str]:
-    """Return the words of a text without numbers that lose their meaning without punctuation: 1.5, -5 and 1-2."""
-    return [word for word in text.split() if not _AMOUNT.search(word)]
+def _folded(text: str) -> str:
+    return normal_form(text).lower().removesuffix(".")
 
 
-def _contains(text: str, secret: str) -> bool:
-    """Whether a text contains a secret. A number at its begin or end must be whole: 950 is not in 9500."""
-    before, after = (r"(?<!\d)" if secret[0].isdigit() else ""), (r"(?!\d)" if secret[-1].isdigit() else "")
-    return re.search(f"{before}{re.escape(secret)}{after}", text) is not None
+def _words(text: str) -> list[str]:
+    return [word.strip(_AROUND_WORD) for word in unify_characters(text).casefold().split()]
 
 
-def _alphanumeric(text: str) -> str:
-    return "".join(filter(str.isalnum, plain(text).casefold()))
+def _is_secret(word: str) -> bool:
+    return len(word) >= _SHORTEST_SECRET and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
 
 
 def _replacements(added: Sequence[MemoryFact], removed: Sequence[MemoryFact]) -> dict[int, int]:

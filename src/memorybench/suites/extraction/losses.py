@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from memorybench.core.plans import Steps
 from memorybench.judging.asking import all_of
-from memorybench.judging.facts import MemoryFact
+from memorybench.judging.facts import MemoryFact, without_sole_owner
 from memorybench.judging.matching import Grid, Matching, likeness, match, one_to_one
 from memorybench.judging.matching_judge import EntailmentJudge
 
@@ -110,6 +110,7 @@ async def follow_old_facts(
 
     It is undecided what happened to a fact if a reply of the judge about it cannot be read.
     """
+    before, after = without_sole_owner(before, after)
     pairs = Grid(before, after).same
     kept, found = {old for old, _ in pairs}, {new for _, new in pairs}
     same = [fact for place, fact in enumerate(before) if place in kept]
@@ -121,7 +122,8 @@ async def follow_old_facts(
     missing = [fact for fact, yes in zip(changed, reworded, strict=True) if yes is False]
     unknown = [fact for fact, yes in zip(changed, reworded, strict=True) if yes is None]
     stale = match(Grid(withdrawn, stored, by_reference=True)).pairs
-    named = match(Grid([fact for n, fact in enumerate(withdrawn) if n not in stale], missing))
+    others = [fact for n, fact in enumerate(withdrawn) if n not in stale]
+    named = match(Grid(*without_sole_owner(others, missing)))
     decided = await judge.decide(steps, named)  # the judge may have listed them in other words
     gone, unclear = set(decided.pairs.values()), {place for _, place in decided.open_pairs}
     return OldFacts(

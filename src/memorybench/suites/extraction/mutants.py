@@ -45,7 +45,7 @@ def mutants_of(case: ExtractionCase) -> Iterator[tuple[str, Any]]:
         others = [other for other in whole if other is not fact]
         yield "drop", _memory(others)
         for kind, text in _alterations(fact.text, names):
-            yield kind, _memory([*others, MemoryFact(text, fact.categories)])
+            yield kind, _memory([*others, MemoryFact(text, fact.categories, attributes=fact.attributes)])
     categories = next((fact.categories for fact in whole), ())
     yield "invent", _memory([*whole, MemoryFact(INVENTED, categories)])
     for fact in gold.removed:
@@ -124,10 +124,11 @@ def _swap_roles(text: str, names: Collection[str]) -> str | None:
 
 
 def _memory(facts: Sequence[MemoryFact]) -> list[Any]:
-    """Return a memory: the texts of the facts, each nested in its categories."""
+    """Return a memory: the texts of the facts with their attributes, each nested in its categories."""
     memory: list[Any] = []
     for fact in facts:
-        item: Any = fact.text
+        attributes = dict(attribute.split("=", 1) for attribute in fact.attributes)
+        item: Any = {"content": fact.text, "metadata": attributes} if attributes else fact.text
         for category in reversed(fact.categories):
             item = {category: [item]}
         memory.append(item)

@@ -36,6 +36,7 @@ from memorybench.suites.noise import measure_noise, noise_document, noise_sectio
 from memorybench.suites.shards import count_in_shards
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary
+from memorybench.text.quantities import quantity
 
 from .cases import ExtractionCase
 from .findings import Label, possibly_merged
@@ -243,12 +244,13 @@ def _count_lines(summary: Summary) -> list[str]:
         unreadable = result.measure(UNREADABLE)
         if unreadable and unreadable.value:
             lines.append(
-                f"{result.subject}: {unreadable.value:.0f} questions to the judge without a verdict; --resume"
-                f" {summary.run_id} asks them again"
+                f"{result.subject}: {quantity(round(unreadable.value), 'question')} to the judge without a"
+                f" verdict; --resume {summary.run_id} asks again"
             )
         in_text = result.measure(IN_TEXT)
         if in_text and in_text.value:
-            lines.append(f"{result.subject}: {in_text.value:.0f} replies had text around the JSON, which was ignored")
+            replies = quantity(round(in_text.value), "reply", "replies")
+            lines.append(f"{result.subject}: {replies} had text around the JSON, which was ignored")
     return lines
 
 

@@ -22,17 +22,26 @@ class ExtractionSpec(RepeatedSpec):
     cases: str | None = flag(
         None, help="Test on these cases (JSON, JSONL).", name="cases", metavar="CASES", default_text="bundled cases"
     )
-    extractor: str | None = flag(None, help="Test this config, provider or module:function.", metavar="NAME")
-    extractor_command: str | None = flag(
-        None, help="Test a program that reads and writes JSON.", metavar="LINE", is_program=True
+    extractor: str | None = flag(
+        None, help="Test this extractor or provider, module:function or FILE.py:function.", metavar="NAME"
     )
-    extractor_model: str | None = flag(None, help="Set the reference extractor's model.", metavar="MODEL")
-    judge_model: str | None = flag(None, help="Let this model decide what the rules cannot.", metavar="MODEL")
-    scenarios: tuple[str, ...] = flag((), help="Run only cases of these scenarios.", name="--scenario", metavar="NAME")
+    extractor_command: str | None = flag(
+        None, help="Test this command line, which reads and writes JSON.", metavar="LINE", is_program=True
+    )
+    extractor_model: str | None = flag(None, help="Set the model of the extractor, if it needs one.", metavar="MODEL")
+    judge_model: str | None = flag(
+        None, help="Let this model decide what the rules cannot.", metavar="MODEL", default_text="none"
+    )
+    scenarios: tuple[str, ...] = flag(
+        (),
+        help="Run only cases of these scenarios, such as conflict_resolution.",
+        name="--scenario",
+        metavar="NAME",
+    )
     limit: int | None = flag(None, help="Sample N cases across scenarios.", metavar="N", ge=1)
-    sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
+    sample_seed: int | None = flag(0, help="With --limit: draw the sample with this seed.", metavar="N")
     """None for a run of an earlier version, whose --limit took the first cases."""
-    case_ids: tuple[str, ...] = flag((), help="Run only these cases.", name="--case-id", metavar="ID")
+    case_ids: tuple[str, ...] = flag((), help="Run only cases with these ids.", name="--case-id", metavar="ID")
     """The ids of the cases to run. In a saved run, also those that --limit selected."""
     repeats: int = flag(1, help="Test each case N times.", metavar="N", ge=1)
     no_targets: bool = flag(False, help="Ignore the default thresholds.", saved=False)
@@ -44,27 +53,29 @@ class ExtractionSpec(RepeatedSpec):
 
 class OnlineSpec(JudgedSpec):
     source: Literal["langsmith", "jsonl", "otlp", "langfuse", "phoenix"] = flag(
-        help="Read `langsmith`, or a FILE with traces of this format.",
+        help="Read `langsmith`, or FILE as jsonl, otlp, langfuse or phoenix.",
         metavar="SOURCE",
         usage="SOURCE [FILE]",
         several_words=True,
     )
     file: str | None = None
-    project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
+    project: str | None = flag(None, help="With --source langsmith: read runs of this project.", metavar="NAME")
     tag: str = flag(DEFAULT_TAG, help="Read LangSmith runs with this tag.", name="--trace-tag", metavar="TAG")
-    since: str | None = flag(None, help="Read traces of the last 24h, or since a date.", metavar="TIME")
+    since: str | None = flag(None, help="Read traces not older than TIME: 24h, 7d or 2026-01-31.", metavar="TIME")
     limit: int | None = flag(None, help="Judge at most N traces.", metavar="N", ge=1)
     write_names: tuple[str, ...] = flag(
-        (), help="Count spans with these names as writes.", name="--write-name", metavar="NAME"
+        (), help="Also count spans with these names as writes.", name="--write-name", metavar="NAME"
     )
-    feedback: bool = flag(False, help="Write the scores back to LangSmith or Langfuse.")
+    feedback: bool = flag(False, help="Send scores to LangSmith or Langfuse (keys from the environment).")
     judge_model: str | None = flag(
         None, help="Judge the traces with this model.", metavar="MODEL", default_text="$MEMORYBENCH_JUDGE or gpt-4o"
     )
-    id_path: str | None = flag(None, help="Find the id of a trace here.", metavar="JSONPATH")
-    conversation_path: str | None = flag(None, help="Find the conversation of a trace here.", metavar="JSONPATH")
-    existing_path: str | None = flag(None, help="Find the memory before extraction here.", metavar="JSONPATH")
-    output_path: str | None = flag(None, help="Find the extracted memory here.", metavar="JSONPATH")
+    id_path: str | None = flag(None, help="Find the id of a trace at this path.", metavar="JSONPATH")
+    conversation_path: str | None = flag(
+        None, help="Find the conversation of a trace at this path.", metavar="JSONPATH"
+    )
+    existing_path: str | None = flag(None, help="Find the memory before extraction at this path.", metavar="JSONPATH")
+    output_path: str | None = flag(None, help="Find the extracted memory at this path.", metavar="JSONPATH")
     baseline: str | None = flag(None, help="Exit with 3 if significantly worse than this run.", metavar="RUN")
     store_is_disposable: bool = Field(False, exclude=True)
     """Not a flag: the command opens no memory."""
