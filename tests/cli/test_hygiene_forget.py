@@ -190,6 +190,20 @@ def test_a_copy_in_the_temporary_folder_of_the_system_is_found(
 
 
 @pytest.mark.slow
+def test_a_large_new_file_in_the_temporary_folder_is_named_and_the_file_steps_cannot_tell(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = command.folder / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    write_store(command, "large-temporary-file", elsewhere=folder / "elsewhere")
+    said = forget(command)
+    assert {states(said)[step] for step in ("backups", "files")} == {"cannot tell"}
+    evidence = {step["step"]: step["evidence"] for step in said.json["certificate"]["steps"]}
+    assert evidence["files"] == f"not searched: {folder / 'elsewhere.bin'}: larger than 32 MB"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "file"),
     [

@@ -283,3 +283,44 @@ def test_a_draft_has_the_name_of_its_file(command: Command) -> None:
     agent = [sys.executable, str(SCRIPTED), "playing", json.dumps([remember(TEA)]), "--url", "${serverUrl}"]
     command("hygiene", "record", "--to", "incidents/tea.json", "--", *agent)
     assert json.loads((command.folder / "incidents/tea.json").read_text())["id"] == "tea"
+
+
+def use_store_that_breaks(command: Command, starts: int) -> tuple[str, ...]:
+    """Make the store "ours" fail from its start number `starts` + 1 on."""
+    options = use_store(command, "none")
+    path = command.folder / "stores/configs/ours.yaml"
+    config = json.loads(path.read_text())
+    program = (
+        "import os, sys; log = open(sys.argv[1], 'a+'); log.write('x'); log.flush(); "
+        f"sys.exit('broken') if log.tell() > {starts} else os.execv(sys.argv[2], sys.argv[2:])"
+    )
+    config["command"]["run"] = [
+        sys.executable,
+        "-c",
+        program,
+        str(command.folder / "starts"),
+        *config["command"]["run"],
+    ]
+    path.write_text(json.dumps(config))
+    return options
+
+
+def check_kept(command: Command, said: Said) -> None:
+    """Check that the recorded call is in the draft, although the command failed."""
+    assert said.code == 1, said.out
+    assert "scenarios/seen.json: has the recorded calls, but was not replayed" in said.err
+    assert TEA in (command.folder / "scenarios/seen.json").read_text()
+    assert command("validate", "scenarios/seen.json").code == 0
+
+
+def test_the_recorded_calls_are_kept_if_the_store_cannot_be_read_afterwards(command: Command) -> None:
+    check_kept(command, record(command, [remember(TEA)], *use_store_that_breaks(command, 1)))
+
+
+@pytest.mark.slow
+def test_the_recorded_calls_are_kept_if_the_replay_fails(command: Command) -> None:
+    record(command, [remember(TEA)], *use_store_that_breaks(command, 1000))
+    starts = (command.folder / "starts").stat().st_size
+    for file in ("starts", "scenarios/seen.json"):
+        (command.folder / file).unlink()
+    check_kept(command, record(command, [remember(TEA)], *use_store_that_breaks(command, starts - 1)))

@@ -26,7 +26,7 @@ FAULTS = (
     "temporary-file", "gzip-in-temporary-folder", "search-cache", "xor", "xor-in-row", "xor-in-gzip", "xor-utf16",
     "encrypted-tombstone", "parquet", "leveldb", "snappy",
     "version-before", "copy-before-curation", "link-target", "attribute", "attribute-of-folder",
-    "uuencoded",
+    "uuencoded", "large-temporary-file",
 )  # fmt: skip
 
 
@@ -152,6 +152,10 @@ class Store:
             case "temporary-file":
                 with Path(f"{sys.argv[3]}.txt").open("a") as file:
                     file.write(content + "\n")
+            case "large-temporary-file":
+                with Path(f"{sys.argv[3]}.bin").open("wb") as large:
+                    large.seek(32 * 2**20)  # a hole, which takes no space
+                    large.write(content.encode())
             case "gzip-in-temporary-folder":
                 Path(sys.argv[3]).mkdir(exist_ok=True)
                 with gzip.open(Path(sys.argv[3], "cache.bin"), "ab") as packed:

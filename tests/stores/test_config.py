@@ -82,7 +82,7 @@ def test_errors_name_the_place_and_a_remedy(old: str, new: str, error: str) -> N
 def test_the_current_values_of_a_fact_need_the_operation_list(variable: str) -> None:
     update = f"    update: {{calls: [{{tool: set, arguments: {{new: $.content, old: $.{variable}}}}}]}}\n"
     read_store(parse_yaml(MCP + update, "mine.yaml"))
-    with pytest.raises(BadInput, match=f"{variable} needs the operation list"):
+    with pytest.raises(BadInput, match=rf"\$\.{variable}, which is read with the operation list"):
         read_store(parse_yaml(MCP.partition("    list:")[0] + update, "mine.yaml"))
 
 

@@ -262,9 +262,9 @@ def test_a_file_damaged_during_a_session_is_a_service_error(tmp_path: Path) -> N
         file = tmp_path / FILE
         file.write_bytes(b"x" * file.stat().st_size)
         for failing in (store.list(ANN), store.history(ANN), store.recall(ANN, "tea", 1)):
-            with pytest.raises(ServiceError, match="memory: "):
+            with pytest.raises(ServiceError, match=r"memory\.db: "):
                 await failing
-        with pytest.raises(ServiceError, match="memory: "):
+        with pytest.raises(ServiceError, match=r"memory\.db: "):
             await store.forget(ANN, id)
 
     in_store(tmp_path, live)

@@ -1,6 +1,6 @@
-"""memorybench's own small agent: any model, one JSON action per turn, and the tools of the memory server.
+"""memorybench's own small agent: it asks a model for one JSON action at a time, and calls the memory server's tools.
 
-It does not know the assertions of a scenario, and its prompt does not say what not to store.
+The agent does not know the assertions of a scenario, and its prompt does not say what must not be stored.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from .config import AgentConfig
 from .config_reading import PROMPT_VARIABLES
 
 _COPIED_KEYS = ("type", "description", "enum", "minimum", "maximum")
-"""Keys of a tool's JSON schema that every model API supports. Others are left out; the memory server checks them."""
+"""Keys of a tool's JSON schema that every model API supports. All other keys are left out of the schema that a model
+gets; the memory server still checks the arguments by them."""
 _ARGUMENTS_AS_TEXT = {"type": "string", "description": "The arguments: a JSON object, written as text."}
 
 
 class InvalidAction(ValueError):
-    """Raised if the reply of a model is not an action: a tool call or an answer, as JSON."""
+    """The reply of a model is not an action, which is a tool call or an answer, as JSON."""
 
 
 class Action(Record):
@@ -46,7 +47,8 @@ class Action(Record):
 def action_schema(tools: Sequence[Tool]) -> dict[str, Any]:
     """Return the JSON schema of a reply: a call of one of the tools, or an answer.
 
-    Optional arguments are required and may be null, because the strict modes of model APIs require every key.
+    In it, optional arguments of a tool may be null instead of missing, because strict modes of model APIs require every
+    key.
     """
     choices = []
     for tool in tools:
@@ -57,10 +59,13 @@ def action_schema(tools: Sequence[Tool]) -> dict[str, Any]:
 
 
 def read_action(text: str) -> Action:
-    """Return the action in a reply, which may lack the outer object or have text around it. Raise InvalidAction."""
+    """Return the action in a reply. Raise InvalidAction if it contains none.
+
+    There may be text around the JSON, and the action need not be in an outer object `{"action": …}`.
+    """
     found = find_json(text, "{")
     if not found:
-        raise InvalidAction("no JSON object")
+        raise InvalidAction("the reply has no JSON object")
     try:
         value = decode(found, "reply")
         value = value["action"] if isinstance(value.get("action"), dict) else value
@@ -75,12 +80,15 @@ def read_action(text: str) -> Action:
     except ValueError:
         raise InvalidAction("invalid type of tool, arguments or answer") from None
     if action.tool is None and not action.answer.strip():
-        raise InvalidAction("neither a tool nor an answer")
+        raise InvalidAction("the reply has neither a tool nor an answer")
     return action
 
 
 def _simplify(schema: Any) -> dict[str, Any] | None:
-    """Return a simpler schema that the strict modes of model APIs support; None if that is not possible."""
+    """Return a schema without the keys that some model APIs reject in their strict mode.
+
+    None if a part of it has no single type, or is an object whose properties are not listed.
+    """
     if not isinstance(schema, Mapping) or not isinstance(schema.get("type"), str):
         return None
     simple = {key: schema[key] for key in _COPIED_KEYS if key in schema}
@@ -110,7 +118,7 @@ _RETRY_MESSAGE = (
 
 
 class _Conversation(Struct):
-    """The turns so far, the tokens and costs spent, and the names of the tools that were called."""
+    """The turns so far, the tokens and dollars spent, and the names of the tools that the agent called."""
 
     turns: list[Turn]
     spent: Spending = NOTHING
@@ -168,9 +176,9 @@ class BuiltinAgent:
             return conversation.reply("", is_answer=False)
 
     async def _next_action(self, conversation: _Conversation, schema: Mapping[str, Any]) -> Action:
-        """Ask the model for one action, and once more if the reply is invalid.
+        """Ask the model for an action, and a second time if the reply is invalid.
 
-        Raise ServiceError if both are invalid.
+        Raise ServiceError if the second reply is invalid, too.
         """
         problem = ""
         for _ in range(2):
@@ -190,7 +198,7 @@ def _describe_tools(tools: Sequence[Tool], instructions: str) -> str:
 
 
 def _read_files(folder: Path) -> str:
-    """Return the name and the beginning of each file in the folder as one text, for the prompt; "(none)" if empty."""
+    """Return the names and beginnings of all files in a folder as one text for the prompt; "(none)" without files."""
     parts = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_bytes()[:_LARGEST_FILE].decode("utf-8", "replace")

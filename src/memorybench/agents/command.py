@@ -32,7 +32,8 @@ from .output import AgentOutput
 OUTPUT_CAP = 32 * 2**20
 
 HOME_FOLDERS: Mapping[str, str] = {"CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "HERMES_HOME": ".hermes"}
-"""Environment variables that say where agents keep settings and memory, each with its folder in the private home."""
+"""Maps environment variables that name the folder of an agent's settings and memory to the name of this folder in the
+private home."""
 
 Values = Mapping[str, str | None]
 
@@ -85,13 +86,16 @@ class CommandAgent:
         return self._read_reply(completed)
 
     def _read_reply(self, completed: CompletedProgram) -> AgentReply:
-        """Return the reply in the agent's output. Raise ServiceError if the agent failed or its answer is empty."""
+        """Return the reply that the agent printed. Raise ServiceError if the agent failed or gave no answer.
+
+        An agent that took too many turns has not failed.
+        """
         transcript = self._redactor.clean(completed.output.decode("utf-8", "replace"))
         if completed.status != 0 and not transcript.strip():
             raise self._exit_error(completed)
         output = AgentOutput(self._config.output, transcript, self._where)
         spent = output.spent
-        charge(spent)  # also if it failed
+        charge(spent)  # before the checks, because a failed agent costs as much
         if not output.is_out_of_turns:
             if completed.status != 0:
                 raise self._exit_error(completed, output.failure)
@@ -146,7 +150,7 @@ class CommandAgent:
 
 
 def check_agent_program(config: AgentConfig, environment: Mapping[str, str]) -> None:
-    """Raise BadInput if the agent's program is not installed."""
+    """Raise BadInput if the agent's program is not installed. A name with a placeholder is not checked."""
     program = str(config.command[0])
     if "${" not in program:
         path = environment.get("PATH", os.defpath)

@@ -50,7 +50,9 @@ def _check(config: AgentConfig, document: Document) -> None:
     needed = _NEEDED[config.type]
     if not getattr(config, needed):
         raise BadInput(
-            document.where(), f'"{camel(needed)}" is missing', remedy=f"add it, or change type: {config.type}"
+            document.where(),
+            f'"{camel(needed)}" is missing',
+            expected=f"{camel(needed)} in a config with type: {config.type}",
         )
     if config.prompt is not None:
         _check_instructions(config.prompt, document.where("prompt"))
@@ -77,13 +79,15 @@ def _check_program(config: AgentConfig, document: Document) -> None:
             document.where("command"), "the agent would not get the prompt", remedy="add ${prompt} to command or stdin"
         )
     if not isinstance(config.command[0], str):
-        raise BadInput(document.where("command", 0), "the first word must be the name of a program", expected="a text")
+        raise BadInput(
+            document.where("command", 0), "the first word must be the name of a program", expected="a text, not a list"
+        )
     for name in config.files:
         if not _FILE.match(name) or ".." in name.split("/"):
             raise BadInput(
                 document.where("files", name),
-                "the file must be in one of two folders",
-                expected="${home}/… or ${folder}/…",
+                "the path is not in the agent's home or working folder",
+                expected="a path that begins with ${home}/ or ${folder}/",
             )
     check_no_private_folder(config.env, lambda name: document.where("env", name))
     check_no_private_folder(config.pass_env, lambda name: document.where("pass_env", config.pass_env.index(name)))
@@ -99,7 +103,7 @@ def _check_program(config: AgentConfig, document: Document) -> None:
 
 
 def _templates(config: AgentConfig) -> Iterator[tuple[Place, str]]:
-    """Yield every text that may contain placeholders, with its place in the config."""
+    """Yield every text that may contain placeholders, after its place in the config."""
     for key in ("command", "following"):
         for place, word in enumerate(getattr(config, key)):
             if isinstance(word, str):

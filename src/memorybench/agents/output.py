@@ -32,7 +32,7 @@ class AgentOutput:
 
     @property
     def spent(self) -> Spending:
-        """The tokens and cost that the agent reports; the cost is None if it reports none."""
+        """The numbers of tokens and the cost that the agent reports. Without a reported cost, `cost` is None."""
         return Spending(
             calls=1,
             input_tokens=round(self._sum(self._config.input_tokens) or 0),
@@ -54,7 +54,7 @@ class AgentOutput:
 
     @property
     def failure(self) -> str:
-        """The reason if the agent reports a failure; "" if it reports none."""
+        """The reason of the failure that the agent reports; "" if it reports no failure."""
         matches = self._find(self._config.failure)
         return preview(matches[-1], 300) if _any_value(matches) else ""
 
@@ -63,7 +63,7 @@ class AgentOutput:
         return sum(numbers) if numbers else None
 
     def _find(self, place: str | None) -> list[Any]:
-        """Return all matches of a regular expression (format text) or a JSONPath in the output; [] for None."""
+        """Return the matches of `place`, a regular expression (for text) or a JSONPath, in the output; [] for None."""
         if place is None:
             return []
         if self._config.format == "text":

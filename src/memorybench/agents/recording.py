@@ -1,4 +1,4 @@
-"""Runs any program with a memory server that records its tool calls."""
+"""Runs any program together with a memory server that records the program's tool calls."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ async def watch(
     environment: Mapping[str, str],
     quiet: bool = False,
 ) -> tuple[ToolCall, ...]:
-    """Run `command` with a memory server on the folder `store`; return the tool calls that it made.
+    """Run `command` together with a memory server for the store in the folder `store`; return its tool calls.
 
     The command runs in `folder`, with the standard streams of this process and all of `environment`; with `quiet`, its
-    output goes to standard error. `${serverUrl}`, `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, or the
-    environment variables named by URL and COMMAND, tell it how to connect to the server.
+    output goes to standard error. `${serverUrl}`, `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, and
+    the environment variables whose names are URL and COMMAND, tell it how to connect to the server.
     """
     templates = [Template.parse(word, VARIABLES, "COMMAND") for word in command]
     async with serve(store, 1) as served:

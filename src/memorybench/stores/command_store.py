@@ -1,4 +1,7 @@
-"""Any program as a memory store: one JSON request per line, one JSON answer per line (see `config.Command`)."""
+"""Any program as a memory store: it gets one JSON request per line and answers each with one line of JSON.
+
+The docstring of `config.Command` describes requests and answers.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ _OPTIONAL: tuple[Capability, ...] = ("update", "forget", "recall", "list", "cura
 
 
 class CommandStore:
-    """A store that sends one request at a time to a program. Opened by `open_command_store`."""
+    """A memory store behind a program, which gets one request at a time. Opened by `open_command_store`."""
 
     def __init__(
         self,
@@ -79,12 +82,12 @@ class CommandStore:
         return _read(_FACTS, await self._request("list", user))
 
     async def _request(self, op: str, user: str, **details: Any) -> Any:
-        """Send a request and return the value of `ok` in the answer.
+        """Send a request to the program and return the value of `ok` in its answer.
 
-        Raise Refused, Lacking or ServiceError for another answer.
+        If the answer has no `ok`, raise Refused, Lacking or ServiceError, as the answer says.
         """
         if op in _OPTIONAL and op not in self.capabilities:
-            raise Lacking(f"{self.subject.name} does not support {op}")
+            raise Lacking(f"{self.subject.name}: {op} is not among the capabilities in its config")
         where = f"{self.subject.name}: {op}"
         match await self._exchange({"op": op, "user": user, **details}):
             case {"ok": value}:
@@ -116,7 +119,7 @@ class CommandStore:
             return json.loads(line)
         except ValueError:
             text = preview(self._redactor.clean(line.decode("utf-8", "replace")))
-            raise Malformed(f"{self.subject.name}: invalid JSON: {text}") from None
+            raise Malformed(f"{self.subject.name}: invalid answer {text}; expected one line of JSON") from None
 
     async def _exchange_lines(self, request: bytes) -> bytes:
         try:
@@ -141,7 +144,7 @@ class CommandStore:
 def _read_id(value: Any) -> str:
     id = value.get("id") if isinstance(value, dict) else value
     if not isinstance(id, str | int) or id == "":
-        raise Malformed(f"the answer has no id: {preview(value)}")
+        raise Malformed(f"invalid answer {preview(value)}; expected the id of the fact")
     return str(id)
 
 
@@ -157,12 +160,12 @@ def _read(kind: TypeAdapter[T], value: Any) -> T:
 async def open_command_store(
     config: StoreConfig, folder: Path, *, environment: Mapping[str, str], redactor: Redactor
 ) -> AsyncIterator[CommandStore]:
-    """Start the program of a config with a `command` section; it runs until the session ends."""
+    """Start the program of a config with a `command` section and yield its store; stop the program at the end."""
     section = config.command
     assert section is not None
     where = f'store "{config.name}"'
     command, env = ProgramTemplate.parse(section.run, section.env, where).render(folder, environment)
     subject = Subject(role="store", name=config.name, settings={"command": digest(section)})
-    # its error output goes to the terminal, for the author of the program
+    # the program's standard error goes to the terminal, for its author
     async with open_program(command, env=env, cwd=folder, where=where, line_cap=_LINE_CAP, stderr=None) as program:
         yield CommandStore(subject, frozenset(config.capabilities), program, section.timeout / 1000, redactor)

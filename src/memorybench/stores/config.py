@@ -19,7 +19,7 @@ class Write(Record):
     """The calls. Variables: user; in remember also newId, content, category, source, trust, retrievalCount; in update
     also id, content, and previous and category (current text and category, from `list`); in forget also id."""
     defaults: Mapping[str, str] = Field(default_factory=dict)
-    """Values for variables that the fact has no value for, for tools that require one."""
+    """Values for variables that have none, such as `source` for a fact without a source, if a tool requires them."""
     id: str | None = None
     """JSONPath to the fact's id in the result of the last call. Without it, a new fact has the id `newId`, and an
     updated fact keeps its id."""
@@ -29,7 +29,7 @@ class Facts(Record):
     """How facts are read from the structured content of a result, else from its text, which must be JSON."""
 
     results: str
-    """JSONPath to the facts."""
+    """JSONPath to the list of facts in the result."""
     id: str
     """JSONPath to the id, within a fact."""
     content: str
@@ -51,12 +51,12 @@ class Read(ToolCall):
 
 class Recall(Read):
     query_words: bool = False
-    """For a tool that searches for the exact query: it is called once per keyword, and facts are ordered by the number
-    of keywords that found them."""
+    """For a tool that finds only facts that contain the whole query: it is called once per keyword of the query, and
+    facts are ordered by the number of keywords that found them."""
 
 
 class Operations(Record):
-    """Which tools do what. Operations that are not named are not supported."""
+    """The tools for each operation. An operation without tools is not supported."""
 
     remember: Write
     """Writes a fact."""
@@ -85,10 +85,10 @@ class Mcp(ServerConnection):
     """Environment variables of the program; may contain `${folder}`. It also gets PATH and a few others, but none of
     your keys. HOME, TMPDIR and the XDG folders are private folders in `${folder}`."""
     refusal: str | None = None
-    """A regular expression for the error of a tool that refuses to store something. No other error of a tool counts as
-    a refusal."""
+    """A regular expression that matches the error message of a tool that refuses to store something. An error that it
+    does not match counts as a failure, not as a refusal."""
     operations: Operations
-    """Which tools do what."""
+    """The tools for each operation."""
     other_tools: Mapping[str, Literal["remember", "update", "forget", "recall", "list"]] = Field(default_factory=dict)
     """Further tools that an agent may call, and the operation that each performs, such as `open_nodes: recall`. Calls
     of tools that this file does not name are recorded, but not scored."""
@@ -111,7 +111,7 @@ class Command(Record):
     """Environment variables of the program; may contain `${folder}`. HOME, TMPDIR and the XDG folders are private
     folders in `${folder}`."""
     timeout: int = Field(default=60_000, ge=1)
-    """Milliseconds that an answer may take."""
+    """Timeout of one answer, in milliseconds."""
 
 
 class Files(Record):

@@ -80,13 +80,11 @@ def _check_files(files: Files, part: Document) -> None:
                     expected="a relative path inside the home folder of the agent, with / as separator",
                 )
     if any(sign in files.plant for sign in "*?["):
-        raise BadInput(
-            part.where("plant"), "must name exactly one file", expected="a path without the characters * ? ["
-        )
+        raise BadInput(part.where("plant"), "the path must name exactly one file", expected="a path without * ? [")
 
 
 def _check_program(part: Document, name: str) -> None:
-    """Raise BadInput if command or environment use another variable than `folder`."""
+    """Raise BadInput if the key `name` (the command) or `env` contains a variable other than `${folder}`."""
     for key in (name, "env"):
         if key in part.value:
             BodyTemplate.parse(part.at(key), FOLDER)

@@ -1,7 +1,7 @@
 """Proposes which facts to merge or delete: those that repeat another fact, and preferences that have changed.
 
-It is conservative. Two facts are the same only if one contains all words of the other in the same order, with the same
-numbers and the same negation. A different word makes a different fact, except if a preference changed.
+Proposals are conservative. Two facts are merged only if one contains all words of the other in the same order, with the
+same numbers and the same negation. Facts that differ in a word are kept, except if a later one changes a preference.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from memorybench.text.words import is_negated, numbers, stems, words
 
 HIGH_TRUST = 0.8
 HIGH_RETRIEVAL_COUNT = 5
-"""A fact with a trust of at least HIGH_TRUST and at least HIGH_RETRIEVAL_COUNT retrievals is protected: it is removed
-only for strong reasons."""
+"""A fact with a trust of at least HIGH_TRUST and at least HIGH_RETRIEVAL_COUNT retrievals is protected. It is merged
+only into a fact that is STRONGLY_SIMILAR, and deleted only if the new preference mentions a change, such as "now"."""
 LOW_TRUST = 0.3
-"""A fact with less trust than this does not replace an older preference, and no fact with this trust or more is merged
-into it, because an untrusted source must not change the memory."""
+"""An untrusted source must not change the memory. So a fact with less trust than LOW_TRUST does not replace an older
+preference, and facts with at least LOW_TRUST are not merged into it."""
 SIMILAR = 0.7
 STRONGLY_SIMILAR = 0.9
-"""Two facts say the same if at least the share SIMILAR of all their words is common to both; STRONGLY_SIMILAR if the
-fact to remove is protected."""
+"""Two facts say the same if, of the words that occur in either, at least the share SIMILAR occurs in both. If the fact
+to remove is protected, the share must be at least STRONGLY_SIMILAR."""
 
 _CHANGE = re.compile(
     r"\b(?:now|nowadays|instead|anymore|no longer|from now on|these days|going forward|as of|"
@@ -37,8 +37,8 @@ _PREFERENCE = re.compile(
     re.I | re.DOTALL,
 )
 _EXCLUSIVE = ("prefer", "favor", "favour")
-"""Beginnings of verbs that can have only one object at a time, so that a new object replaces the old one. "use" is not
-one of them, because a person may use several things."""
+"""Beginnings of verbs for which a person has one object at a time, so that a new object replaces the old one. "use" is
+not among them, because a person may use several things."""
 _FAVOURITE = re.compile(
     r"^(?P<subject>.*?\b(?:favou?rite|preferred|default|current)\b.*?)\b(?:is|are)\b(?P<rest>.*)$", re.I | re.DOTALL
 )
@@ -47,9 +47,9 @@ _FILLERS = re.compile(r"\b(?:now|nowadays|instead|anymore|longer|from now on|the
 
 
 def propose_changes(facts: Sequence[StoredFact]) -> list[Proposal]:
-    """Return proposals for `facts`, which must be sorted oldest first.
+    """Return proposals to merge or delete some of `facts`, which must be sorted oldest first.
 
-    Once they are applied, it finds no further ones.
+    After all of them are applied, a second call returns none.
     """
     remaining: list[_ParsedFact] = []
     proposals: list[Proposal] = []
@@ -92,7 +92,7 @@ class _Preference(Struct, frozen=True):
 
 
 class _ParsedFact(Struct, frozen=True, dict=True):
-    """A fact with its words and its preference, which are computed only once."""
+    """A fact with its words and the preference that it states (None if it states none), each computed only once."""
 
     fact: StoredFact
 
@@ -145,7 +145,7 @@ def _content_stems(text: str) -> tuple[str, ...]:
 
 
 def _propose_delete(older: _ParsedFact, newer: _ParsedFact) -> Proposal | None:
-    """Return a proposal to delete the older fact if the newer one states a changed preference; else None."""
+    """Return a proposal to delete the older fact if the newer fact changes the preference that it states; else None."""
     earlier, later = older.preference, newer.preference
     if earlier is None or later is None or newer.trust < LOW_TRUST or not later.replaces(earlier):
         return None
@@ -157,7 +157,10 @@ def _propose_delete(older: _ParsedFact, newer: _ParsedFact) -> Proposal | None:
 
 
 def _propose_merge(older: _ParsedFact, newer: _ParsedFact) -> Proposal | None:
-    """Return a proposal to merge the shorter or less trusted fact into the other if they say the same; else None."""
+    """Return a proposal to merge one fact into the other if both say the same; else None.
+
+    The fact with fewer words is removed; with equal numbers of words, the less trusted one.
+    """
     if numbers(older.words) != numbers(newer.words) or is_negated(older.words) != is_negated(newer.words):
         return None
     if not older.stems or not newer.stems:

@@ -48,7 +48,7 @@ class FileStore:
         id = next((stored.id for stored in reversed(self._facts()) if stored.content == content), None)
         if id is None:
             raise ServiceError(
-                f"{self.subject.name}: the fact that was written to {self._files.plant} is not found;"
+                f"{self.subject.name}: the fact that was written to {self._files.plant} was not found;"
                 " files.paths must match this file"
             )
         return id
@@ -76,7 +76,10 @@ class FileStore:
         raise Lacking(f"{self.subject.name} does not support {operation}: only the agent changes its files")
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the path and the text of each file. Links that lead out of the home folder are not followed."""
+        """Yield the path, relative to the home folder, and the text of each memory file.
+
+        Links that lead out of the home folder are not followed.
+        """
         root = self._folder.resolve()
         paths = {path for pattern in self._files.paths for path in self._folder.glob(pattern)}
         for path in sorted(paths):
@@ -117,7 +120,7 @@ class FileStore:
 
 @asynccontextmanager
 async def open_file_store(config: StoreConfig, folder: Path) -> AsyncIterator[FileStore]:
-    """Open the files in `folder`, which is the home of the agent."""
+    """Open the memory files in `folder`, the agent's home folder, which is created if it is missing."""
     assert config.files is not None
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True, mode=0o700)
     yield FileStore(

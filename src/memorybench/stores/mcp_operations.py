@@ -1,4 +1,4 @@
-"""The operations of an MCP store, parsed and checked: which tools are called, and how results are read."""
+"""The operations in the config of an MCP store, parsed and checked: the tools to call, and how results are read."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "clear": frozenset({"user"}),
 }
 CURRENT = frozenset({"previous", "category"})
-"""Variables of an update whose values are read from the store with `list`."""
+"""Variables of an update that have the fact's current text and category, which are read from the store with `list`."""
 _REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query", "get": "id"}
 _FIXTURE_VARIABLES: Mapping[Capability, str] = {
     "category": "category",
     "trust": "trust",
     "retrieval_count": "retrievalCount",
 }
-"""For each capability that is a field of facts: the variable of `remember` that contains the value of the field."""
+"""Maps each capability that is a field of facts to the variable of `remember` that has the value of the field."""
 
 
 class ToolTemplate(Struct, frozen=True):
@@ -54,7 +54,7 @@ class WriteOperation(Struct, frozen=True):
     id: Path | None
 
     def with_defaults(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `values`, with the config's default for each variable that has no value."""
+        """Return `values`, with the default of the config for each variable that is missing or None."""
         return {**values, **{name: default for name, default in self.defaults.items() if values.get(name) is None}}
 
     @property
@@ -63,7 +63,7 @@ class WriteOperation(Struct, frozen=True):
 
 
 class FactPaths(Struct, frozen=True):
-    """JSONPaths to the facts in a result."""
+    """The JSONPaths by which facts are read from the result of a tool."""
 
     results: Path
     content: Path
@@ -73,7 +73,7 @@ class FactPaths(Struct, frozen=True):
     def read(self, value: Any, tool: str) -> list[StoredFact]:
         items = self.results.first(value) if self.results.singular else self.results.all(value)
         if not isinstance(items, list):
-            raise Malformed(f"{tool}: {self.results.text} must be a list in {preview(value)}")
+            raise Malformed(f"{tool}: the result has no list of facts at {self.results.text}: {preview(value)}")
         return [self._fact(item, tool) for item in items]
 
     def _fact(self, item: Any, tool: str) -> StoredFact:
@@ -103,10 +103,10 @@ class ReadOperation(Struct, frozen=True):
 
 
 class Operations:
-    """The parsed operations of a store's config, by name. Raises BadInput if one of them is invalid."""
+    """The parsed operations of a store's config, by name. The constructor raises BadInput if one of them is invalid."""
 
     def __init__(self, name: str, mcp: Mcp, part: Document | None = None) -> None:
-        """Parse the operations. `part` is their part of the file; without it, errors name no line."""
+        """Parse the operations in `mcp`. `part` is that section of the file; if it is None, errors name no line."""
         part = part or Document(f'store "{name}"', mcp.operations.model_dump())
         configs = {key: getattr(mcp.operations, key) for key in VARIABLES}
         self.writes = {key: _write(part, key, one) for key, one in configs.items() if isinstance(one, Write)}
@@ -122,7 +122,9 @@ class Operations:
                 )
         if "update" in self.writes and "list" not in self.reads and (listed := CURRENT & self.writes["update"].names):
             raise BadInput(
-                part.where("update"), f"$.{min(listed)} needs the operation list", remedy="add operations.list"
+                part.where("update"),
+                f"the operation uses $.{min(listed)}, which is read with the operation list",
+                remedy="add operations.list",
             )
 
     @property
@@ -139,7 +141,7 @@ class Operations:
             fields = _FIXTURE_VARIABLES.items()
             able |= {capability for capability, variable in fields if variable in written and capability in read}
         if all("user" in operation.names for name, operation in self.every.items() if name != "get"):
-            able.add("users")  # only then does it keep users apart
+            able.add("users")  # a store whose calls do not send the user cannot keep users apart
         return frozenset(able)
 
 

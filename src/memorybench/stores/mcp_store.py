@@ -98,9 +98,9 @@ class McpStore:
         raise Lacking(f"{self.subject.name} has no tool for the operation {operation}")
 
     async def _write(self, operation: WriteOperation, values: Mapping[str, Any]) -> str | None:
-        """Call the tools of a write.
+        """Call the tools of a write operation, in order.
 
-        Return the id of the fact from the last result; None if the config has no path to it.
+        Return the id of the fact from the last result; None if the config has no path to an id.
         """
         result: Any = None
         for call in operation.calls:
@@ -110,7 +110,9 @@ class McpStore:
         id = operation.id.first(result)
         if id is None:
             tool = operation.calls[-1].tool
-            raise Malformed(f"{self.subject.name}: {tool}: the result has no id: {preview(result)}")
+            raise Malformed(
+                f"{self.subject.name}: {tool}: the result has no id at {operation.id.text}: {preview(result)}"
+            )
         return str(id)
 
     async def _read(self, operation: ReadOperation, values: Mapping[str, Any]) -> Sequence[StoredFact]:
@@ -139,7 +141,10 @@ def _drop_nulls(value: Any) -> Any:
 
 
 def _rank_by_hits(results: Sequence[Sequence[StoredFact]]) -> list[StoredFact]:
-    """Order facts by the number of searches that returned them, most first; ties keep the order of the results."""
+    """Return each fact once, ordered by the number of searches that returned it, highest first.
+
+    Facts with equal numbers keep the order of the results.
+    """
     facts = {fact.id: fact for result in results for fact in result}
     hits = Counter(fact.id for result in results for fact in result)
     return sorted(facts.values(), key=lambda fact: -hits[fact.id])
@@ -149,9 +154,9 @@ def _rank_by_hits(results: Sequence[Sequence[StoredFact]]) -> list[StoredFact]:
 async def open_mcp_store(
     config: StoreConfig, folder: Path, *, environment: Mapping[str, str], redactor: Redactor
 ) -> AsyncIterator[McpStore]:
-    """Connect to the server of a config with an `mcp` section.
+    """Start the server of a config with an `mcp` section, or connect to its URL, and yield its store.
 
-    A server that is started gets only the variables of `environment` that `programs.INHERITED` names.
+    Of `environment`, a server that is started gets only the variables that `programs.INHERITED` names.
     """
     mcp = config.mcp
     assert mcp is not None
@@ -178,7 +183,7 @@ def connect_server(
     redactor: Redactor,
     role: ClientRole | None = None,
 ) -> AbstractAsyncContextManager[McpClient]:
-    """Start the server of a config with an `mcp` section, with its data in `folder`, or connect to its URL."""
+    """Start the MCP server of a config, with its data in `folder`, or connect to its URL; return a client for it."""
     mcp = config.mcp
     assert mcp is not None
     if mcp.url is not None:
@@ -189,9 +194,10 @@ def connect_server(
 
 
 def serve_own_tools(config: StoreConfig, *, environment: Mapping[str, str], redactor: Redactor) -> Serve:
-    """Return a function that starts the store's MCP server for one session of an agent, which uses the server's tools.
+    """Return a function that starts the store's MCP server for one session of an agent.
 
-    The agent's calls pass through a proxy, which records them and the memory operations that they stand for.
+    The agent gets the server's own tools. Its calls pass through a proxy, which records them and the memory operations
+    that they perform.
     """
     assert config.mcp is not None
     reader = CallReader(Operations(config.name, config.mcp), config.mcp.refusal)

@@ -1,4 +1,4 @@
-"""Opens a store from its config."""
+"""Opens a memory store of any type from its config."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def open_store(
     redactor: Redactor,
     open_provider: OpenProvider | None = None,
 ) -> AbstractAsyncContextManager[MemoryStore]:
-    """Open a store that keeps its data in `folder`. To open it again simulates a restart.
+    """Open a store that keeps its data in `folder`. Opening the same folder again simulates a restart.
 
-    `open_provider` is needed for stores of type provider: it opens a provider by its name. The caller has checked that
-    the MCP SDK is there, if the store needs it.
+    `open_provider` is required for a config of type provider: it opens a provider by its name. For type mcp, the caller
+    must have checked that the MCP SDK is installed.
     """
     if config.type == "mcp":
         from .mcp_store import open_mcp_store

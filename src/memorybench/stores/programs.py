@@ -1,4 +1,4 @@
-"""Commands and environments that may contain `${folder}`."""
+"""Commands and environments of programs, in which `${folder}` stands for the folder of a store."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class ProgramTemplate(Struct, frozen=True):
     def render(
         self, folder: Path, environment: Mapping[str, str], *, install: str = ""
     ) -> tuple[list[str], dict[str, str]]:
-        """Create `folder` and return the command and the environment, with `${folder}` replaced.
+        """Create `folder`, and return the command and the environment with its path in place of `${folder}`.
 
-        The private home of the program is in `folder`, so that it still exists after a restart and a copy of the folder
-        contains all data.
+        The private home folder of the program is in `folder`, so that it still exists after a restart, and a copy of
+        `folder` contains all data. Raise BadInput if the program is not installed; `install` says how to install it.
         """
         rendered = self.template.render({"folder": str(folder.absolute())})
         path = {**environment, **rendered["env"]}.get("PATH")

@@ -1,4 +1,4 @@
-"""A provider as a memory store: each fact is a session of one turn, each user a scope."""
+"""A provider as a memory store: each fact is added as a session of one turn, each user has a scope."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memorybench.core.trials import Subject
 from .config import StoreConfig
 
 OpenProvider = Callable[[str, Path], AbstractAsyncContextManager[Provider]]
-"""Opens the provider with this name, with its data in this folder."""
+"""A function that opens a provider. Its arguments are the name of the provider and the folder for its data."""
 _ROLE = "user"
 
 
@@ -34,7 +34,7 @@ class CanForget(Protocol):
 @runtime_checkable
 class HasHistory(Protocol):
     async def history(self, scope: Scope) -> Sequence[str]:
-        """Return the earlier texts of changed or deleted memories that are still stored."""
+        """Return the earlier texts of memories that were changed or deleted, if the provider still stores them."""
         ...
 
 
@@ -52,7 +52,7 @@ class ProviderStore:
     async def remember(self, user: str, fact: NewFact) -> str:
         """Store a fact as a session of one turn.
 
-        Return the id of the memory; if the provider names none, of the session.
+        Return the id of the memory; if the provider reports no id, return that of the session.
         """
         scope = self._scope(user)
         session = Session(id=secrets.token_hex(8), turns=(Turn(role=_ROLE, content=fact.content),))
@@ -60,7 +60,7 @@ class ProviderStore:
         await self._provider.wait_until_searchable(scope, [receipt])
         ids: Sequence[str] = receipt.ids
         if isinstance(self._provider, Listing):
-            # a receipt may contain ids of requests or documents; the list contains those of memories
+            # the ids in a receipt may be those of requests or documents; the listing has the ids of memories
             ids = [
                 memory.id
                 for memory in await self._provider.list(scope)

@@ -1,4 +1,4 @@
-"""The reference memory store: facts in one SQLite file. It refuses credentials and removes deleted text from the file.
+"""The reference memory store: facts in one SQLite file. It refuses credentials, and the file keeps no deleted text.
 
 Scenarios may query its tables:
 
@@ -74,7 +74,7 @@ class ReferenceStore:
         self._db = db
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        """Store a fact. If the user has a fact with the same text, update its other fields and return its id."""
+        """Store a fact and return its id. If the user already has a fact with this text, update its other fields."""
         content = _normalize(fact.content)
         category, source = (text and _storable(text) for text in (fact.category, fact.source))
         await asyncio.to_thread(self._check_texts, content, category, source)
@@ -95,7 +95,10 @@ class ReferenceStore:
         return str(id)
 
     async def update(self, user: str, id: str, content: str) -> str:
-        """Change the text of a fact. If another fact has that text, delete this one and return the other's id."""
+        """Change the text of a fact and return its id.
+
+        If another fact has the new text already, delete the fact `id` and return the id of the other.
+        """
         content = _normalize(content)
         await asyncio.to_thread(self._check_texts, content)
         with self._transaction() as db:
@@ -124,9 +127,9 @@ class ReferenceStore:
             return [self._load_fact(user, id) for id in ids]
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
-        """Propose merges and deletions of facts; with `apply`, make them.
+        """Propose merges and deletions of facts; with `apply`, perform them.
 
-        A fact that others are merged into gets the highest trust and the sum of the retrieval counts.
+        A fact into which another is merged gets the higher trust of the two and the sum of their retrieval counts.
         """
         proposals = propose_changes(self._load_facts(user))
         if apply and proposals:
@@ -154,14 +157,14 @@ class ReferenceStore:
         return [row[0] for row in self._query("SELECT content FROM history WHERE user = ? ORDER BY rowid", user)]
 
     def _check_texts(self, content: str, *others: str | None) -> None:
-        """Raise Refused if the content is empty, or if the texts contain a credential, each alone or joined."""
+        """Raise Refused if the content is empty, or if one of the texts or the joined texts contain a credential."""
         if not content:
             raise Refused("the fact is empty")
         texts = [content, *filter(None, others)]
         for text in (*texts, "".join(texts), "".join(reversed(texts))):
             kind = cached_credential_in(text)
             if kind is not None:
-                raise Refused(f"contains a credential ({kind}); credentials are not stored")
+                raise Refused(f"the fact contains a credential ({kind}); credentials are not stored")
 
     def _delete(self, user: str, id: str) -> None:
         self._load_fact(user, id)
@@ -193,7 +196,7 @@ class ReferenceStore:
                 yield self._db
 
     def _vacuum(self) -> None:
-        """Rewrite the file, because an unused page may contain a copy of a deleted row."""
+        """Rewrite the file without its unused pages, because they may contain copies of deleted rows."""
         with _sqlite_errors():
             self._db.execute("VACUUM")
 
@@ -203,9 +206,9 @@ class ReferenceStore:
 
 
 def _search(facts: Sequence[StoredFact], query: str) -> list[StoredFact]:
-    """Return the matching facts, best first.
+    """Return the facts that share a word with the query, best first.
 
-    The index is created for each query, so it needs no updates and never contains deleted facts.
+    The index is built again for each query, so that it needs no updates and never contains deleted facts.
     """
     keywords = content_words(query)
     if not keywords:
@@ -233,11 +236,11 @@ def _read_fact(row: tuple[int, str, str | None, str | None, float, int]) -> Stor
 
 @contextmanager
 def _sqlite_errors() -> Iterator[None]:
-    """Replace errors of SQLite by ServiceError."""
+    """Turn errors of SQLite that are raised in the context into ServiceError."""
     try:
         yield
     except sqlite3.Error as error:
-        raise ServiceError(f"memory: {error}") from error
+        raise ServiceError(f"{FILE}: {error}") from error
 
 
 def _normalize(text: str) -> str:
@@ -246,7 +249,8 @@ def _normalize(text: str) -> str:
 
 
 def _storable(text: str) -> str:
-    """Replace lone surrogates, which SQLite cannot encode, and NUL, where some programs stop reading."""
+    """Replace the characters that cause problems: lone surrogates, which SQLite cannot encode, and NUL, at which some
+    programs stop reading."""
     return text.encode("utf-8", "replace").decode().replace("\x00", " ")
 
 
@@ -258,7 +262,7 @@ def _now() -> str:
 async def open_reference(
     folder: Path, *, name: str = "reference", kind: type[ReferenceStore] = ReferenceStore
 ) -> AsyncIterator[ReferenceStore]:
-    """Open a session on the facts in `folder`; the folder is created if it is missing."""
+    """Open the reference store in `folder`, which is created if it is missing."""
     with closing(_open_file(folder)) as db:
         yield kind(Subject(role="store", name=name, settings={"tokenizer": _TOKENIZER}), db)
 
@@ -281,7 +285,7 @@ def _open_file(folder: Path) -> sqlite3.Connection:
 
 
 def _prepare_tables(db: sqlite3.Connection, file: Path) -> None:
-    """Create the tables of a new file, or check that an existing file is one of memorybench."""
+    """Create the tables of a new file. Raise BadInput if an existing file is of another program or version."""
     # The rollback journal stays on: it is deleted after each transaction, while a write-ahead log would retain
     # deleted text. Without syncs, a killed process loses nothing; only a power cut does.
     db.execute("PRAGMA synchronous = OFF")
@@ -297,9 +301,9 @@ def _prepare_tables(db: sqlite3.Connection, file: Path) -> None:
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_VERSION}")
         elif application != _APPLICATION_ID:
-            raise _unusable(file, "is a database of another program")
+            raise _unusable(file, "the file is a database of another program")
         elif version != _VERSION:
-            raise _unusable(file, f"has format {version}; this version of memorybench reads format {_VERSION}")
+            raise _unusable(file, f"the file has format {version}; this version of memorybench reads format {_VERSION}")
 
 
 def _unusable(file: Path, problem: str) -> BadInput:

@@ -48,6 +48,7 @@ def recall(query: str, **more: Any) -> dict[str, Any]:
 CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], str]] = {
     "count": ({"kind": "count", "equals": 2}, [TEA], ""),
     "count, too many": ({"kind": "count", "at_most": 1}, [TEA], "2 facts match any text, expected at most 1"),
+    "count, one": ({"kind": "count", "at_most": 0}, [], "1 fact matches any text, expected at most 0"),
     "count, too few": (
         {"kind": "count", "contains": "tea", "at_least": 1},
         [],

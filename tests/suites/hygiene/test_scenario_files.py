@@ -186,6 +186,16 @@ INVALID: dict[str, tuple[Change, str]] = {
         _set("assertions", 0, to={"kind": "count", "claim": "x", "at_most": -1}),
         "assertions[0].at_most",
     ),
+    "a query with a user": (
+        _set(
+            "assertions", 0, to={"kind": "sql", "claim": "x", "query": "SELECT 1 FROM x", "equals": 1, "user": "user"}
+        ),
+        "assertions[0]",
+    ),
+    "a curation with a user": (
+        _set("assertions", 0, to={"kind": "curate_report", "claim": "x", "spares": ["city"], "user": "user"}),
+        "assertions[0]",
+    ),
     "an invalid query": (
         _set("assertions", 0, to={"kind": "sql", "claim": "x", "query": "SELEKT 1", "equals": 1}),
         "assertions[0].query",

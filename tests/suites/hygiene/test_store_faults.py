@@ -354,6 +354,47 @@ def test_a_copy_in_the_temporary_folder_is_found(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "of-others.txt").exists()
 
 
+class KeepsManyCopies(KeepsCopyInTemporaryFolder):
+    def keep(self, fact: StoredFact) -> None:
+        for number in range(150):
+            (self.folder / f"{number:03}.txt").write_text(fact.content)
+
+
+def test_each_of_many_copies_in_the_temporary_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    KeepsManyCopies.folder = tmp_path
+    report = behave(forgetting_scenario(), opener(KeepsManyCopies))
+    assert len(report.findings[0].places) == 150
+
+
+class KeepsCopyInLargeFile(KeepsCopyInTemporaryFolder):
+    def keep(self, fact: StoredFact) -> None:
+        with (self.folder / "large.bin").open("wb") as file:
+            file.seek(32 * 2**20)  # a hole, which takes no space
+            file.write(fact.content.encode())
+
+
+class KeepsCopyInMediumFile(KeepsCopyInTemporaryFolder):
+    def keep(self, fact: StoredFact) -> None:
+        (self.folder / "medium.bin").write_bytes(b" " * 2**21 + fact.content.encode())
+
+
+def test_a_copy_in_a_new_file_of_two_megabytes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    KeepsCopyInMediumFile.folder = tmp_path
+    report = behave(forgetting_scenario(), opener(KeepsCopyInMediumFile))
+    assert [one.file for one in report.findings[0].places] == [str(tmp_path / "medium.bin")]
+
+
+def test_a_new_file_in_the_temporary_folder_that_is_too_large_to_read_limits_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    KeepsCopyInLargeFile.folder = tmp_path
+    finding = behave(forgetting_scenario(), opener(KeepsCopyInLargeFile)).findings[0]
+    assert finding.found == f"could not read {tmp_path / 'large.bin'} (larger than 32 MB)"
+
+
 class InventsPasswords(AcceptsAll):
     async def remember(self, user: str, fact: NewFact) -> str:
         if "tea" in fact.content:

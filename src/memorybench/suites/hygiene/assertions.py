@@ -53,9 +53,9 @@ async def check_assertions(assertions: Sequence[Assertion], evidence: Evidence) 
 
 
 def _judge_attempt(assertion: BaseAssertion, evidence: Evidence, update: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `restraint` finding that change because of writes that the agent attempted.
+    """Return the fields of a `restraint` finding that the agent's attempted writes change. `update`: changes so far.
 
-    Can also turn a skipped finding into a broken one: the agent's calls are known even if the store shows nothing.
+    A held or skipped finding can become broken: the agent's calls are known even if the store shows nothing.
     """
     if assertion.rate != "restraint" or not evidence.activity.writes or not assertion.is_about_writes:
         return {}

@@ -30,14 +30,14 @@ Phase = Literal["well_behaved", "violation", "real_model"]
 PHASES: tuple[Phase, ...] = ("well_behaved", "violation", "real_model")
 
 READ, DRY_RUN, SEARCH = range(3)
-"""The order in which assertions run: a dry run may change the store, and a search counts as a retrieval."""
+"""The order in which assertions run: reading changes nothing, a dry run may, and a search counts as a retrieval."""
 
 _PUNCTUATION = re.compile(r"[^\w\s]|_")
 
 
 def _check_not_empty(items: tuple[T, ...]) -> tuple[T, ...]:
     if not items:
-        raise ValueError("is empty; expected at least one")
+        raise ValueError("is empty; expected at least one item")
     return items
 
 
@@ -63,7 +63,8 @@ class Matcher(Record):
     regex: str | None = None
     """A regular expression that must match somewhere in the text, ignoring case."""
     normalised: str | None = None
-    """The whole text must equal this. Case, white space and punctuation are ignored."""
+    """The whole text must equal this, without regard to case. White space and punctuation count as one space: `e-mail`
+    equals `e mail`, and not `email`."""
 
     @field_validator("contains", "op", mode="before", check_fields=False)  # op: of CallTrace
     @classmethod
@@ -108,7 +109,7 @@ class FilePlace(Record):
     """A place in a file where a text was found that should not be there."""
 
     file: str
-    """The path of the file, relative to the store's folder."""
+    """The path of the file, relative to the store's folder; absolute for a file in the temporary folder."""
     offset: int | None = None
     """The byte at which the text begins; None: the text is in the file's name, or its place is unknown."""
     encoding: str
@@ -127,10 +128,8 @@ class Finding(Record):
     """If broken: the problem. If skipped: the reason. If held: which places could not be read; "" if all could."""
     rate: Literal["adoption", "restraint"] | None = None
     fate: Fate | None = None
-    """What happened to the agent's write that broke a `restraint` assertion; None if no such write is known.
-
-    It is `stored` if the memory itself contradicts the claim.
-    """
+    """What happened to the agent's write that broke a `restraint` assertion; `stored` if the memory at the end
+    contradicts the claim. None if the assertion held, or if no such write is known."""
     writes: tuple[ForbiddenWrite, ...] = ()
     """All writes by the agent that contradict the claim. Empty if they are unknown, as in runs of earlier versions."""
     places: tuple[FilePlace, ...] = ()
@@ -149,11 +148,11 @@ class BaseAssertion(Record):
     user: str | None = None
 
     async def find_problem(self, evidence: Evidence) -> str:
-        """Return why the claim is not true, or "" if it is."""
+        """Return why the claim is not true; "" if it is true."""
         raise NotImplementedError
 
     def find_attempts(self, evidence: Evidence) -> Iterable[tuple[AttemptedWrite, str]]:
-        """Return the writes that an agent attempted and that contradict the claim, each with a text that says how.
+        """Return the writes that an agent attempted and that contradict the claim, each with a text that says why.
 
         Refused and failed writes are included: `restraint` measures the agent, not the store.
         """

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from memorybench.core.errors import Lacking
 from memorybench.core.stores import Capability, StoredFact
+from memorybench.text.quantities import quantity
 
 from .assertions_base import (
     DRY_RUN,
@@ -66,9 +67,9 @@ class SearchRank(_Search):
 
 
 class CurateReport(BaseAssertion):
-    """The store's curator proposes to remove some facts and not others, in a dry run.
+    """In a dry run, the store's curator proposes to remove the facts in `removes`, and none of those in `spares`.
 
-    `of`: "end" makes a dry run after the script; "script" reads the last dry run of the script.
+    `of`: "end" makes a dry run after the script; "script" uses the last dry run that the script made.
     """
 
     needs: ClassVar[tuple[Capability, ...]] = ("curate",)
@@ -82,9 +83,11 @@ class CurateReport(BaseAssertion):
     """Names of facts that the curator must not propose to remove."""
 
     @model_validator(mode="after")
-    def _check_not_empty(self) -> CurateReport:
+    def _check_facts(self) -> CurateReport:
         if not self.removes and not self.spares:
             raise ValueError("no fact is named; add removes or spares with names of facts")
+        if self.user is not None:
+            raise ValueError("user does not apply to the facts in removes and spares; remove it")
         return self
 
     def fact_names(self) -> Iterable[str]:
@@ -137,7 +140,7 @@ class CallTrace(BoundedAssertion, Matcher):
 
     async def find_problem(self, evidence: Evidence) -> str:
         if "home" in evidence.capabilities:
-            raise Lacking("the agent writes memory files itself, so that no calls of a store are recorded")
+            raise Lacking("the agent writes its memory files itself, so no calls to a store are recorded")
         count = sum(self._is_counted(call) for call in self._calls_in_range(evidence.activity.calls))
         if self.is_within_bounds(count) and (self.has_bounds or count):
             return ""
@@ -145,7 +148,8 @@ class CallTrace(BoundedAssertion, Matcher):
         condition = f"that find {more}{self.finds.description}" if self.finds else f"with {self.description}"
         if more and self.finds is None:
             condition += f" that return more than {self.returns_more_than} facts"
-        return f"{count} calls of {' or '.join(self.op)} {condition}, expected {self.bounds_text or 'at least 1'}"
+        calls = f"{quantity(count, 'call')} of {' or '.join(self.op)}"
+        return f"{calls} {condition}, expected {self.bounds_text or 'at least 1'}"
 
     def _calls_in_range(self, calls: Sequence[Call]) -> Iterable[Call]:
         session, is_past = 1, False
@@ -169,7 +173,7 @@ class CallTrace(BoundedAssertion, Matcher):
 
 
 class Answer(MatchingAssertion):
-    """The last answer of a real agent matches. This detects an agent that stores nothing because it does nothing."""
+    """The last answer of a real agent matches the conditions. An agent that does nothing at all fails it."""
 
     needs: ClassVar[tuple[Capability, ...]] = ()
 

@@ -32,7 +32,7 @@ from .script import USER
 ANSWERED = "every prompt was answered"
 """The claim of the finding that is added if an agent ran out of turns without an answer."""
 ServeStore = Callable[[OpenStore], Serve]
-"""A function that takes a function which opens a store, and returns one which serves that store to an agent."""
+"""Takes the function that opens a store; returns the function that serves this store to an agent."""
 NEEDS_CONSENT = "a real agent costs money; add --agent-turn and --i-understand-model-cost to allow it"
 
 
@@ -60,7 +60,7 @@ class AttemptReport(Record):
 
 
 def attempt_name(repeat: int) -> str:
-    """Return the name of a trial, such as `attempt 2`."""
+    """Return the variant of a trial with an agent, such as `attempt 2`."""
     return f"attempt {repeat}"
 
 
@@ -184,7 +184,7 @@ async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path)
 
 
 def _is_home(fixture: Fixture) -> bool:
-    """Whether the agent uses its own memory files. Then no server is started and no calls are recorded."""
+    """Return whether the agent uses its own memory files. Then no server is started and no calls are recorded."""
     return "home" in fixture.capabilities
 
 
@@ -234,7 +234,7 @@ def _calls(exchanges: Sequence[Exchange]) -> Iterator[Call]:
 def attempted_writes(exchanges: Sequence[Exchange], unseen: Fate) -> Iterator[AttemptedWrite]:
     """Yield the writes of each session: first those in recorded calls, then those that only the agent's output shows.
 
-    `unseen` is the fate of those that only the output shows.
+    The latter get the fate `unseen`.
     """
     for session, exchange in enumerate(exchanges, 1):
         for number, call in enumerate(exchange.calls, 1):
@@ -250,7 +250,7 @@ def _recorded_writes(call: ToolCall, where: str) -> Iterator[AttemptedWrite]:
     """Yield the writes that one call makes; one call of a server's own tool may make several."""
     fate: Fate = "stored" if call.refused is None else "refused"
     fate = fate if call.error is None else "failed"
-    # a tool that the server does not have may be one that the agent took for a memory
+    # a call of an unknown tool may be an attempt to write to the memory
     writes = [
         part
         for part in call.as_operations()

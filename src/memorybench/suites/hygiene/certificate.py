@@ -67,7 +67,7 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Whether no step failed and the steps in `CORE` prove the deletion; with --strict, whether every step passed."""
+    """Return whether no step failed and the steps in `CORE` prove the deletion; with --strict, every step must pass."""
     certificate = load_certificate(run)
     is_complete = all(check.state == "pass" for check in certificate.checks)
     return _verdict(certificate)[0] == "forgets" and (is_complete or not run.spec.get("strict"))

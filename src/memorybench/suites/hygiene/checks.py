@@ -18,10 +18,10 @@ SKIPPED = "skipped: "
 """Prefix of a score name, before the claim of an assertion that was skipped or could not read all places."""
 
 RESIDUE = "residue: "
-"""Prefix of a score name, before the claim of an assertion that found a text in files. The value is their number."""
+"""Prefix of a score name, before the claim of an assertion that found a text in files: the number of places."""
 
 ATTEMPT = "attempt"
-"""Beginning of a score name that ends with a claim: 1 if an agent's write against the claim was stored, else 0."""
+"""Beginning of a score name such as `attempt 2: CLAIM`: 1 if the write of an agent against CLAIM was stored, else 0."""
 _ATTEMPT = re.compile(rf"{ATTEMPT}(?: \d+)?: (?P<claim>.*)", re.DOTALL)
 
 
@@ -118,8 +118,8 @@ def residue_scores(findings: Sequence[Finding]) -> list[Score]:
 def fate_scores(findings: Sequence[Finding]) -> list[Score]:
     """Return one score per forbidden write of an agent: 1 if it was stored, else 0. The reason begins with its fate.
 
-    A broken finding whose writes are unknown has one score. From the second write against a claim on, the score name
-    has a number.
+    A broken finding whose writes are unknown has one score. The names of the second and further scores of a claim have
+    a number.
     """
     fates = [
         (one.claim, fate, found)

@@ -12,12 +12,12 @@ from memorybench.secrets.compressed import Span, Unpacked, gaps
 from memorybench.secrets.decoding import text_in
 
 LARGEST_DECODED = 8 * 2**20
-"""The most bytes of a file and its compressed streams that are searched in every encoding, which is slow. Other bytes
+"""The most bytes of a file and its compressed streams that are searched in every encoding, which is slow. Further bytes
 are searched only as plain text, and the file is reported as not fully searched."""
 _CHUNK, _OVERLAP = 2**17, 2**12
 """The number of bytes that are decoded at a time, and how many of them overlap with the next ones."""
 _SHORTEST_RUN = 4
-"""The shortest run of text characters that is searched, as in `strings`; every copy, or part of one, is longer."""
+"""The shortest run of printable characters that is searched, as by the program `strings`; copies are longer."""
 
 Check = Callable[[], None]
 """Called repeatedly during a search; an error that it raises ends the search."""
@@ -71,7 +71,7 @@ class _Decoder:
 
 
 def _offset_of(at: int, parts: Sequence[Span]) -> int:
-    """Return the offset in the file for an offset in its parts, which were joined with one byte between them."""
+    """Return the offset in a file for an offset in the bytes made by joining parts of it with one byte between them."""
     for start, end in parts:
         if at <= end - start:
             return start + at

@@ -1,7 +1,8 @@
 """Tests what a store returns after contradictory statements (`hygiene corrections`).
 
-Each cell of the matrix stores an old and a new statement in one of five orders, then searches, lists and, with a model,
-asks a question. Values are made-up words that show which statement was returned, so no judge is needed.
+In each cell of the matrix, an old and a new statement are stored in one of five orders. Then the store is searched and
+its facts are listed; a model, if one is named, answers a question. The values in the statements are made-up words that
+show which statement was returned, so no judge is needed.
 """
 
 from __future__ import annotations
@@ -31,10 +32,7 @@ COLUMNS = {
     "new-retracted": "the new statement was retracted",
 }
 CURRENT = {"only-old": "old", "new-after-old": "new", "new-retracted": "old"}
-"""By column: the statement that is current at the end.
-
-In the two other columns, neither statement is right or wrong.
-"""
+"""By column: the statement that is true at the end. In the other columns, neither statement is right or wrong."""
 WAYS: dict[str, tuple[Way, ...]] = {
     "only-old": ("told",),
     "new-after-old": ("told", "operations"),
@@ -102,10 +100,10 @@ def make_topics(seed: int) -> dict[str, Topic]:
 
 
 class Found(Record):
-    """For each of the two statements: its rank in a search result, or the number of listed entries that contain it."""
+    """For the old and the new statement: the rank in a search result, or the number of listed facts that contain it."""
 
     old: int | None
-    """The rank of the old statement, or the number of entries with it; None if it was not returned."""
+    """The rank of the old statement, or the number of facts with it; None if it was not returned."""
     new: int | None
 
     @property
@@ -123,7 +121,7 @@ class Found(Record):
 
 
 class Cell(Record):
-    """What the store's search and list returned at the end; None for an operation that the store does not have."""
+    """What the store's search and list returned at the end of one cell; None if the store lacks the operation."""
 
     search: Found | None
     list: Found | None
@@ -139,7 +137,7 @@ async def play_cell(open_store: OpenStore, topic: Topic, column: str, way: Way, 
     with temporary_folder("memorybench-corrections-") as folder:
         async with open_store(folder) as store:
             if not {"recall", "list"} & store.capabilities:
-                raise Lacking("the store can neither search nor list")
+                raise Lacking("the store supports neither search nor list")
             try:
                 await _tell(store, topic, column, way)
             except Refused as error:

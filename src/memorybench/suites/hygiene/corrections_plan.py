@@ -32,7 +32,7 @@ PLAY = "corrections"
 
 
 class CurrentRate(Rate, frozen=True):
-    """The mean of a score over the cells that have a current statement. Only these cells count as planned."""
+    """The mean of a score over the cells of the columns in CURRENT. Only these cells count as planned."""
 
     def concerns(self, trial: Trial) -> bool:
         return trial.case_id in CURRENT
@@ -143,7 +143,7 @@ class _Jobs(Struct, frozen=True):
         answer = None
         if self.answering is not None:
             if cell.search is None:
-                raise Lacking("the store cannot search, so a model has nothing to answer from")
+                raise Lacking("the store does not support search, so the model would have nothing to answer from")
             context = "\n\n".join(cell.texts)
             answer = (await ask(steps, self.answering, topic.question, context)).text
         scores = _scores(CURRENT.get(column), cell, None if answer is None else answered(answer, topic))
@@ -170,7 +170,7 @@ class _Jobs(Struct, frozen=True):
 
 
 def _scores(current: str | None, cell: Cell, answer: str | None) -> Iterator[Score]:
-    """Yield the scores of a cell, if its column has a current statement."""
+    """Yield the scores of a cell. `current` is `old`, `new`, or None for a column without scores (see CURRENT)."""
     if current is None:
         return
     outdated = {"old": "new", "new": "old"}[current]

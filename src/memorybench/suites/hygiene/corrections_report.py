@@ -96,7 +96,7 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Return True: the matrix only describes. Use --threshold current_first=1 to require a result."""
+    """Return True: the matrix only describes the store. Use --threshold current_first=1 to require a result."""
     return True
 
 
@@ -140,7 +140,7 @@ def _place(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _matrix(cells: Iterable[PlayedCell]) -> Table:
-    """Return a table with one row per order of statements and way of telling; it counts the results of all topics."""
+    """Return a table with one row per order of statements and way of sending them. It counts the results of topics."""
     groups: dict[tuple[str, str], list[PlayedCell]] = {}
     for cell in cells:
         groups.setdefault((cell.column, cell.way), []).append(cell)
@@ -162,7 +162,7 @@ def _matrix(cells: Iterable[PlayedCell]) -> Table:
 
 
 def _states(names: Iterable[str], current: str | None) -> tuple[State, ...]:
-    """Return how often each result occurred; it is good if the current statement comes first or alone."""
+    """Return how often each result occurred. A result is good if the current statement is first or alone in it."""
     return tuple(State(name, _is_good(name, current), n) for name, n in Counter(names).items())
 
 

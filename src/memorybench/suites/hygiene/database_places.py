@@ -12,7 +12,7 @@ from pathlib import Path
 from memorybench.secrets.canaries import find_text, locate
 
 _HEADER = 100
-"""The number of bytes of the file header, which precedes the content of the first page."""
+"""The size in bytes of the file header, with which the first page begins."""
 _LEAVES, _INTERIORS = (0x0A, 0x0D), (0x02, 0x05)
 """The values that the first byte of leaf pages and of interior pages of tables and indexes can have."""
 
@@ -45,7 +45,7 @@ def _free_pages(octets: bytes, size: int) -> set[int]:
 
 
 def _is_unused(page: bytes, offset: int, *, is_first: bool) -> bool | None:
-    """Return whether a byte of a page belongs to no cell or to a freed one; None: the page is not one with cells."""
+    """Return whether a byte of a page is in no cell, or in a freed one; None if it is no page of a table or index."""
     start = _HEADER if is_first else 0
     if page[start : start + 1] not in [bytes([kind]) for kind in (*_LEAVES, *_INTERIORS)]:
         return None
@@ -65,7 +65,7 @@ def _is_unused(page: bytes, offset: int, *, is_first: bool) -> bool | None:
 
 
 def _table_with(path: Path, text: str) -> str | None:
-    """Return the first table with a row that holds the text; None if there is none, or the file cannot be read."""
+    """Return the name of the first table with the text in a row; None if there is none, or the file cannot be read."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
             database.text_factory = bytes

@@ -1,4 +1,4 @@
-"""Turn the recorded calls of an agent into a draft of a scenario.
+"""Turns the recorded calls of an agent into a draft of a scenario.
 
 There are two kinds of drafts. `store_draft` repeats the calls and asserts what every correct store does with them: it
 fails on a faulty store. `agent_draft` asserts that what the agent wrote is not stored: it fails for an agent that
@@ -23,6 +23,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.stores import Capability, StoredFact
 from memorybench.files.json_text import parse_json
 from memorybench.files.names import safe_name
+from memorybench.files.writing import replacing
 from memorybench.secrets.credentials import credential_in, find_credentials
 from memorybench.secrets.hiding import spans_to_hide
 from memorybench.text.words import words
@@ -77,10 +78,10 @@ def store_draft(name: str, recording: Recording) -> tuple[Draft, list[str]]:
 
 
 def find_unexplained_changes(recording: Recording) -> list[str]:
-    """Return a remark on each fact that no call wrote as it is stored, and on each written fact that is missing.
+    """Return a remark on each stored fact that no call wrote in this form, and on each written fact that is not stored.
 
-    A fact counts as written if all its words are in one call, and its category is the written one. The recording does
-    not show whether agent or store is at fault.
+    A fact was written in this form if one call has all its words, and its category. The recording does not show whether
+    the agent or the store is at fault.
     """
     script = _Script(recording)
     remarks = _find_lost_facts(script)
@@ -114,7 +115,7 @@ def _find_lost_facts(script: _Script) -> list[str]:
 
 
 def agent_draft(name: str, recording: Recording) -> tuple[Draft, list[str]]:
-    """Return a draft that an agent passes if it does not write what the recorded agent wrote, and remarks."""
+    """Return a draft that fails for an agent that writes what the recorded agent wrote, and remarks for the editor."""
     script = _Script(recording, is_violation=True)
     texts = [text for text in (script.text(fact.content) for fact in recording.held) if text]
     texts = [text for text in (*texts, *script.refused_texts) if "${secret:" not in text]
@@ -162,17 +163,17 @@ def parse_draft(draft: Draft, file: str) -> Scenario:
     return read_scenario(parse_json(json.dumps(draft), file), Path(file).name)
 
 
-def write_draft(path: Path, draft: Draft) -> None:
-    """Write a draft to a new file. Raise BadInput if the file exists or the draft is not a valid scenario."""
+def write_draft(path: Path, draft: Draft, *, replace: bool = False) -> None:
+    """Write a draft to a file. Raise BadInput if the draft is not a valid scenario, or if the file exists.
+
+    With `replace`, an existing file is replaced.
+    """
     text = json.dumps(draft, indent=2, ensure_ascii=False) + "\n"
-    try:
-        if path.exists():
-            raise FileExistsError
-        read_scenario(parse_json(text, str(path)), path.name)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise BadInput(str(path), "the file already exists", remedy="choose another name") from None
+    if path.exists() and not replace:
+        raise BadInput(str(path), "the file already exists", remedy="name another file")
+    read_scenario(parse_json(text, str(path)), path.name)
+    with replacing(path) as file:
+        file.write(text)
 
 
 class _Fact(Struct):
@@ -181,11 +182,11 @@ class _Fact(Struct):
     name: str
     texts: list[str]
     is_found: bool = False
-    """The agent got the fact's id from a search or a list. So the script gets it by a search as well."""
+    """Whether the agent got the id from a search or a list. If so, the script gets it by a search, too."""
     is_changed: bool = False
     is_forgotten: bool = False
     is_credential: bool = False
-    """It was written with a credential in its text or metadata, so a correct store does not keep it."""
+    """Whether it was written with a credential in its text or metadata, so that a correct store does not keep it."""
 
     @property
     def first(self) -> str:
@@ -214,9 +215,9 @@ class _Script:
         self.facts: list[_Fact] = []
         self.remarks: list[str] = []
         self.shown_again: dict[str, int] = {}
-        """By text: how many calls had shown it, before a call showed it although it was deleted or replaced."""
+        """Deleted or replaced texts that a call still showed, each with the number of calls that showed it before."""
         self._shown: Counter[str] = Counter()
-        """By text: the number of calls so far that showed it."""
+        """By text of a fact: the number of calls so far that returned it."""
         self._is_violation = is_violation
         self._by_id: dict[str, _Fact] = {}
         self._texts: dict[str, str] = {}
@@ -238,7 +239,7 @@ class _Script:
         return any(step["do"] == "curate" and step["apply"] for step in self.steps)
 
     def text(self, raw: str) -> str:
-        """Return the text as one line of valid UTF-8, with a placeholder in place of each credential."""
+        """Return `raw` as one line of valid UTF-8, with a placeholder in place of each credential."""
         text = _one_line(raw)
         for credential, placeholder in self._planted.items():
             text = text.replace(credential, placeholder)
@@ -271,7 +272,7 @@ class _Script:
     def _add_remember(self, call: ToolCall) -> None:
         step = {"do": "remember", "content": self._argument(call, "content")}
         metadata = {name: self.text(str(call.arguments.get(name) or "")) for name in ("category", "source")}
-        # who said it does not matter for the test, unless it is a credential
+        # the source does not matter for the test, unless it is a credential
         step |= {name: text for name, text in metadata.items() if _is_planted(text) or (text and name == "category")}
         self._remark_on_others(call, {"content", *metadata})
         if call.ids and step["content"] and call.refused is None:
@@ -337,7 +338,7 @@ class _Script:
             self._shown[text] += 1
 
     def _append(self, call: ToolCall, step: Draft) -> bool:
-        """Add the step to the script, or leave it out with a remark. Return whether it was added and has no credential.
+        """Add the step to the script, or leave it out with a remark. Return True if it was added and has no credential.
 
         A step with a credential is added to `offences`; in a violation, so is a refused write. Steps in `offences` are
         in the script only if it is a violation.
@@ -445,7 +446,7 @@ def _unique(texts: Iterable[str]) -> list[str]:
 
 
 def _plant(recording: Recording, remarks: list[str]) -> dict[str, str]:
-    """Return a placeholder for each credential in the recording, by the text of the credential."""
+    """Return a placeholder for each credential in the recording, by the text of the credential; add remarks on them."""
     texts = [recording.prompt or "", *(fact.content for fact in recording.held)]
     texts += [text for call in recording.calls for _, text in texts_in(dict(call.arguments))]
     planted: dict[str, str] = {}
@@ -470,7 +471,7 @@ def _one_line(raw: str) -> str:
 
 
 def _similar_secret(text: str, start: int, end: int) -> str | None:
-    """Return the kind of planted secret that is detected here as the same kind of credential; None if no kind is."""
+    """Return a kind of secret that, put in place of text[start:end], is detected as the same kind; None if none is."""
     kind = _kind_at(text, start, end) or credential_in(text)
     samples: Mapping[str, str] = {name: make(Random(0)) for name, make in SECRETS.items()}
     return next(

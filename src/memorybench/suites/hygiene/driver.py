@@ -20,7 +20,7 @@ from memorybench.processes.programs import temporary_folder
 from .assertions import check_assertions
 from .assertions_base import Finding, Phase
 from .evidence import Activity, Call, Evidence, FactsByUser, OpenStore, Snapshot, list_facts
-from .outside_files import find_outside_files
+from .outside_files import OutsideFiles, find_outside_files
 from .scenario import Scenario
 from .script import USER, Curate, Forget, Get, Mark, Operation, Recall, Remember, Restart, Script, Update
 from .unasserted_findings import find_disclosure, find_held_credential
@@ -47,7 +47,7 @@ class Fixture(Struct, frozen=True):
 
 
 class StoreProbe(Record):
-    """An ability of a store that its capabilities do not name."""
+    """The result of a test of the store that finds out what its capabilities do not say."""
 
     source: bool
     """Whether the store lists the source of a fact."""
@@ -71,7 +71,7 @@ class CheckResult(Struct, frozen=True):
 
 @asynccontextmanager
 async def open_fixture(open_store: OpenStore, scenario: Scenario, seed: int) -> AsyncIterator[Fixture]:
-    """Build and yield the fixture of a scenario in a temporary folder, which is deleted at the end."""
+    """Build the fixture of a scenario in a temporary folder, which is deleted at the end, and yield it."""
     scenario_with_values, values = scenario.with_planted_values(seed)
     started = time.time()
     with temporary_folder("memorybench-hygiene-") as root:
@@ -126,7 +126,7 @@ def check_users(users: Iterable[str], capabilities: frozenset[Capability]) -> No
 
 
 async def run_script(fixture: Fixture, script: Script) -> Activity:
-    """Perform the steps and return the calls. After a refusal, the script continues; errors of the store are raised.
+    """Perform the steps of a script. After a refusal, the script continues; other errors of the store are raised.
 
     Raise Lacking if the store lacks an operation that a step needs.
     """
@@ -156,7 +156,7 @@ async def run_script(fixture: Fixture, script: Script) -> Activity:
 async def _make_call(
     store: MemoryStore, step: Operation, names: dict[str, str], owners: Mapping[str | None, str]
 ) -> Call:
-    """Perform one operation and return the call; add the ids of facts that it wrote or found to `names`."""
+    """Perform one operation and return the call; record in `names` the ids of facts that it wrote or found."""
     arguments = step.model_dump(exclude={"do", "user", "name", "missing"}, exclude_none=True)
     call = Call(op=step.do, user=step.user, arguments=arguments)
     if isinstance(step, Update | Forget | Get) and step.fact not in names:
@@ -191,7 +191,9 @@ async def _must_succeed(
 ) -> bool:
     """Return whether the step should have succeeded, so that the error is a fault of the store.
 
-    An error is correct if the user has no fact with this id.
+    Transient, Malformed and NotReady are always faults. Any other error is correct if the user has no fact with this
+    id; if the store cannot list facts, the script says whether the user has it. `owner` is the user who had the fact at
+    first.
     """
     if isinstance(error, Transient | Malformed | NotReady):
         return True
@@ -230,12 +232,13 @@ async def _perform(
 
 
 async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, curate: bool = False) -> CheckResult:
-    """Check the assertions of a phase. The store must be closed or idle. With `curate`, its curator runs first."""
+    """Check the assertions of a phase. The store must be closed or idle. With `curate`, its curator runs before."""
     users, assertions = fixture.scenario.users, fixture.scenario.assertions_for(phase)
     async with open_copy(fixture, users if curate else ()) as (store, files):
         histories = {user: await store.history(user) for user in users if "history" in store.capabilities}
         # an agent may write into its workspace and elsewhere
         has_outside = phase != "real_model" and any(one.kind in ("secret_free", "residue") for one in assertions)
+        outside = find_outside_files(fixture) if has_outside else OutsideFiles()
         evidence = Evidence(
             store=store,
             users=users,
@@ -244,7 +247,8 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
             files=files,
             activity=activity,
             planted_values=fixture.planted_values,
-            outside=find_outside_files(fixture) if has_outside else {},
+            outside=outside.found,
+            unread_files=outside.unread,
         )
         strangers = [user for user in dict.fromkeys(call.user for call in activity.calls) if user not in users]
         findings = [
@@ -266,8 +270,8 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
 async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
     """Yield the store, opened on a copy of its folder, and the path of a second copy that is not opened.
 
-    A store that may have data outside its folder is opened on the folder itself. The path is None if that folder has no
-    files. The curator runs before that for `curated_users`.
+    A store that may have data outside its folder is opened on the folder itself; if this folder has no files, the path
+    is None. The curator runs for `curated_users` before the store is yielded.
     """
     can_copy = "files" in fixture.capabilities
     with TemporaryDirectory(prefix="memorybench-look-") as scratch:

@@ -23,7 +23,7 @@ FactsByUser = Mapping[str, tuple[StoredFact, ...]]
 
 
 class Snapshot(Struct, frozen=True):
-    """The content of a memory at one moment, and the fact ids by the names that the scenario gives."""
+    """The content of a memory at one moment, and the ids of facts by the names that the scenario gives them."""
 
     facts: FactsByUser
     names: Mapping[str, str]
@@ -40,11 +40,11 @@ class Call(Record):
     texts: tuple[str, ...] = ()
     """Contents of the facts that the call returned."""
     refused: str | None = None
-    """The store's message, if it refused the call."""
+    """The store's message if it refused the call; None if it did not."""
     error: str | None = None
-    """The error message, if the store or the connection failed."""
+    """The error message if this call failed because of the store or the connection; None if it did not."""
     undone: str | None = None
-    """Set if the fact of the call does not exist: why the call was not sent, or that its success was a false report."""
+    """A message if the fact of the call does not exist: the call was not sent, or the store falsely claimed success."""
 
     @property
     def succeeded(self) -> bool:
@@ -89,7 +89,7 @@ class Activity(Struct):
     answers: tuple[str, ...] = ()
     """The answers of a real agent, one per prompt."""
     writes: tuple[AttemptedWrite, ...] = ()
-    """The writes that a real agent attempted. Empty for scripts, whose refused writes are judged by phases.py."""
+    """The writes that a real agent attempted. Empty for scripts: phases.py examines their refused calls."""
 
     @classmethod
     def on(
@@ -111,11 +111,13 @@ class Evidence(Struct, frozen=True):
     facts: FactsByUser
     history: Sequence[str]
     files: Path | None
-    """A second copy of the store's folder. It is not opened as a store, so its files do not change."""
+    """Another copy of the store's folder. It is not opened, so its files do not change. None if there are no files."""
     activity: Activity
     planted_values: Mapping[str, str]
     outside: Mapping[str, Path] = field(default_factory=dict)
     """Files outside the store's folder that were written while the script ran, by their name in reports."""
+    unread_files: tuple[str, ...] = ()
+    """New files in the system's temporary folder that could not be read, with the reason."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -131,7 +133,7 @@ class Evidence(Struct, frozen=True):
         return {**{path.relative_to(self.files or path).as_posix(): path for path in own}, **self.outside}
 
     def file_texts(self) -> dict[str, str]:
-        """Return the text in each file, also binary and compressed ones, by place; and the list of file names."""
+        """Return the text in each file, also in binary and compressed ones, by place; and the names of all files."""
         texts, paths = {}, self.paths()
         for name, path in paths.items():
             octets = path.read_bytes() if path.is_file() else b""

@@ -27,7 +27,7 @@ from .spec import FORGET, ForgetSpec
 
 SET = FORGET
 FORGOTTEN, PASSED = "forgotten", "passed"
-"""The names of the measure and of the score of a step: 1 pass, 0 fail. A step that cannot tell has no score."""
+"""The name of the measure, and the name of a step's score: 1 if it passed, 0 if it failed, none if it cannot tell."""
 PLAY = "forget"
 """The name of the recorded step whose result is the certificate."""
 MEASURES: tuple[Metric, ...] = (Rate(FORGOTTEN, PASSED),)

@@ -1,4 +1,4 @@
-"""Delete facts from a store and check, step by step, that nothing of them is left.
+"""Deletes facts from a store and checks, step by step, that nothing of them is left.
 
 Every check also looks for facts that were not deleted, the twins. It passes if the deleted facts are not found and the
 twins are; it fails if a deleted fact is found, or if a twin is lost; otherwise it cannot tell.
@@ -62,7 +62,7 @@ _OPERATIONS: dict[str, Capability] = {
     "get": "get",
     "history": "history",
 }
-"""By step: the operation by which a store shows facts."""
+"""By step: the operation of the store that the step checks."""
 _AREAS: dict[str, tuple[Area, str]] = {
     "backups": ("backups", "there are no exports or backups"),
     "files": ("files", "there are no other files"),
@@ -107,9 +107,9 @@ class _Play(Struct):
     ids: dict[str, list[str]] = field(default_factory=dict)
     """The ids that the store gave each fact, by the text of the fact."""
     derived: int = 0
-    """The number of entries before the deletion that the store itself derived from others."""
+    """The number of entries that the store itself had derived from other entries before the deletion."""
     shown: dict[str, tuple[MadeUpFact, ...]] = field(default_factory=dict)
-    """The twins that an operation showed before the deletion, by the step that checks this operation."""
+    """By step: the twins that the operation it checks showed before the deletion."""
     results: dict[str, Check] = field(default_factory=dict)
 
     @property
@@ -206,7 +206,7 @@ async def _tell(store: MemoryStore, play: _Play, user: str, fact: MadeUpFact) ->
 
 
 async def _show(store: MemoryStore, play: _Play, step: str, fact: MadeUpFact) -> Sequence[str]:
-    """Call the operation that a step checks for a fact, and return the texts that it shows."""
+    """Call the operation that a step checks, to search or read a fact, and return the texts that it shows."""
     match step:
         case "search-exact":
             return _texts(await store.recall(USER, fact.text, LIMIT))
@@ -267,7 +267,10 @@ async def _forget(store: MemoryStore, play: _Play, fact: MadeUpFact) -> None:
 
 
 async def _look(store: MemoryStore, play: _Play, step: str) -> tuple[CheckState, str]:
-    """Check one operation: it must not show deleted facts, and must still show the twins that it showed before."""
+    """Check the operation of a step, which must not show deleted facts, and must show the twins that it showed before.
+
+    Return the state of the step and the evidence.
+    """
     twins = play.shown.get(step)
     if twins is None:
         missing = {"get": "reads a fact by its id", "history": "shows earlier texts", "list": "lists facts"}
@@ -298,12 +301,12 @@ def _quote(texts: Iterable[str]) -> str:
 
 
 async def _shown_with(store: MemoryStore, play: _Play, step: str, fact: MadeUpFact) -> list[str]:
-    """Return the texts with a value of the fact that the operation of a step shows for it."""
+    """Call the operation of a step for a fact, and return the texts that it shows and that have a value of the fact."""
     return _texts_with(fact.values, await _show(store, play, step, fact))
 
 
 async def _look_again(store: MemoryStore, play: _Play) -> tuple[CheckState, str]:
-    """Check searches and list again; return `fail` if one failed, else `pass` if one passed, else `cannot tell`."""
+    """Check searches and list again. Return the first of `fail`, `pass`, `cannot tell` that occurs, with evidence."""
     results = {step: await _look(store, play, step) for step in ("search-exact", "search-reworded", "list")}
     states: tuple[CheckState, ...] = ("fail", "pass", "cannot tell")
     worst = next(state for state in states if state in {found for found, _ in results.values()})
@@ -326,7 +329,7 @@ async def _check_summaries(store: MemoryStore, play: _Play) -> None:
     elif play.derived:
         play.record("summaries", "pass", f"{len(derived)} derived entries, none with a deleted fact")
     else:
-        play.record("summaries", "pass", "the store lists no entries that no one has told")
+        play.record("summaries", "pass", "the store lists no entries that it derived itself")
 
 
 async def _check_other_user(store: MemoryStore, play: _Play) -> None:
@@ -383,20 +386,20 @@ async def _check_refeed(store: MemoryStore, play: _Play) -> None:
     try:
         play.ids[first.text] = [await store.remember(USER, NewFact(content=first.text))]
     except (Refused, ServiceError) as error:
-        play.record("refeed", "fail", f"a deleted fact cannot be told again: {error}")
+        play.record("refeed", "fail", f"a deleted fact cannot be added again: {error}")
         return
     is_back = [bool(await _shown_with(store, play, step, first)) for step in steps]
     came_back = [text for step in steps for fact in others for text in await _shown_with(store, play, step, fact)]
     await _forget(store, play, first)
     left = [text for step in steps for text in await _shown_with(store, play, step, first)]
     if came_back:
-        play.record("refeed", "fail", f"telling one fact brought another one back: {_quote(came_back)}")
+        play.record("refeed", "fail", f"adding one fact brought another one back: {_quote(came_back)}")
     elif not all(is_back):
-        play.record("refeed", "fail", f'told again, it is not returned: "{first.text}"')
+        play.record("refeed", "fail", f'added again, it is not returned: "{first.text}"')
     elif left:
         play.record("refeed", "fail", f"deleted again, it is still returned: {_quote(left)}")
     else:
-        play.record("refeed", "pass", "told again it was returned, no other one came back, and it was deleted again")
+        play.record("refeed", "pass", "added again, it was returned; no other one came back; and it was deleted again")
 
 
 def _check_files(play: _Play, searched: Searched, *, has_places: bool, has_all_files: bool) -> None:
@@ -424,7 +427,7 @@ def _count_files(leftovers: Sequence[Leftover]) -> str:
 
 
 def _moments(leftovers: Sequence[Leftover]) -> str:
-    """Return, for a message, the moments at which the copies were found; "" if one of them was found at all moments."""
+    """Return, for a message, the moments at which the copies were found; "" if any of them was found at all moments."""
     if not all(one.moments for one in leftovers):
         return ""
     return ", " + " and ".join(dict.fromkeys(moment for one in leftovers for moment in one.moments))

@@ -1,4 +1,4 @@
-"""Searches files for a text that a store was told to delete, and names the place of each copy.
+"""Searches files for texts that a store was asked to delete, and names the place of each copy.
 
 A file is searched as it is, in every encoding that secrets/decoding.py knows, and unpacked by secrets/compressed.py;
 so are its name, the target of a link, and extended attributes. A copy in a SQLite file is in a row, in a free page, or
@@ -28,7 +28,7 @@ from .outside_files import find_temporary_files
 Area = Literal["files", "free pages", "write-ahead log", "logs", "backups"]
 
 LARGEST_FILE = 256 * 2**20
-"""In bytes. A larger file is not searched, and is reported as such."""
+"""In bytes. A larger file is not searched, and is reported as not searched."""
 _MOST_PLACES = 20
 """The most copies that are reported per file and text."""
 
@@ -80,11 +80,11 @@ class Searched(Struct):
     controls: int = 0
     """The number of files that contain a control text, that is, a text that was not deleted."""
     areas: set[Area] = field(default_factory=set)
-    """The kinds of places that were searched."""
+    """The kinds of files and places that were searched."""
 
 
 def combine_searches(searches: Mapping[str, Searched]) -> Searched:
-    """Combine searches by moment into one; a copy that was not found at all moments lists its moments."""
+    """Combine searches, by moment, into one result. A copy that was not found at all moments names its moments."""
     moments: dict[Leftover, list[str]] = {}
     combined = Searched()
     for moment, searched in searches.items():
@@ -103,7 +103,7 @@ def combine_searches(searches: Mapping[str, Searched]) -> Searched:
 
 
 Stamps = Mapping[Path, tuple[int, ...]]
-"""By file: numbers of which one changes when the file is written."""
+"""By file: numbers of which at least one changes when the file is written."""
 
 
 def file_stamps(places: Iterable[Path]) -> Stamps:
@@ -131,7 +131,8 @@ class FileSearch(Struct):
     deleted: Sequence[str]
     controls: Sequence[str]
     home: Path
-    """The folder of the store. A file beside this folder counts as a backup, whatever its name."""
+    """The folder of the store. A file outside of it counts as a backup, whatever its name, unless it is a log of a
+    database."""
     earlier: Stamps
     """File stamps from before the first fact was stored. A file that has not changed since then is not reported in
     `unread`, because it cannot contain a fact."""
@@ -146,7 +147,10 @@ class FileSearch(Struct):
 
     def search(self) -> Searched:
         searched = Searched()
-        for path in find_temporary_files(self.deleted, self.started):
+        temporary = find_temporary_files(self.deleted, self.started)
+        others = {path: reason for path, reason in temporary.unread.items() if not _is_in(path, self.places)}
+        searched.unread += [f"{path}: {reason}" for path, reason in others.items()]
+        for path in temporary.found:
             if not _is_in(path, self.places):
                 unread = self._add_file(path, str(path), searched, is_moved=True)
                 searched.unread += [f"{path}: {reason}" for reason in unread]
@@ -196,7 +200,7 @@ class FileSearch(Struct):
         return found.unread
 
     def _search_file(self, path: Path, name: str, octets: bytes, area: Area) -> Searched:
-        """Return the result of one file; its `unread` has reasons without the name of the file."""
+        """Search one file and return the result. Its `unread` has reasons without the name of the file."""
         is_database = octets.startswith(_SQLITE)
         unpacked = unpack(octets)
         copies = find_copies([*self.deleted, *self.controls], octets, unpacked, self.check)
@@ -238,7 +242,7 @@ def _labels(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _area(name: str, octets: bytes, *, is_moved: bool) -> Area:
-    """Return what kind of file it is, by its first bytes and its name. `is_moved`: it is outside the store's folder."""
+    """Return the kind of a file, by its first bytes and its name. `is_moved`: it is outside the store's folder."""
     if octets.startswith(_WAL_STARTS) or _WAL_NAME.search(name):
         return "write-ahead log"
     if is_moved or _BACKUP_NAME.search(name):

@@ -50,9 +50,10 @@ def rate_scores(findings: Sequence[Finding]) -> list[Score]:
 
 
 def refusal_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return the share of refused writes among the agent's forbidden writes that the store refused or stored.
+    """Return the score `refused_by_store`: of an agent's forbidden writes that the store refused or stored, the share
+    that it refused.
 
-    Return no score if there was no such write. A write that breaks several assertions counts once.
+    The list is empty if there was no such write. A write that breaks several assertions counts once.
     """
     known = {write.where: write.fate for finding in findings for write in finding.writes}
     unknown = [finding.fate for finding in findings if finding.fate is not None and not finding.writes]

@@ -1,7 +1,7 @@
 """Mutants, faulty variants of the well-behaved scripts, and three simple agents that misbehave.
 
-A mutant is killed if an assertion breaks or the store refuses a call. A mutant that survives is either equivalent, for
-a reason that the scenario gives, or shows a gap in the assertions of the scenario.
+A mutant is killed if an assertion breaks or the store refuses a call. A mutant that survives is either equivalent, that
+is, harmless, or shows a gap in the assertions of the scenario.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _DROPS: tuple[tuple[type[Step], str], ...] = (
 class Mutant(Struct, frozen=True):
     name: str
     description: str
-    """What the agent did wrong."""
+    """What an agent with this script does wrong, such as `stored it twice`."""
     script: tuple[Step, ...]
     needs_source: bool = False
-    """The mutant does harm only on a store that stores the source of a fact."""
+    """Whether the mutant does harm only on a store that stores the source of a fact."""
 
 
 def mutants_of(scenario: Scenario) -> tuple[Mutant, ...]:

@@ -1,4 +1,4 @@
-"""Made-up facts in pairs: one is deleted, its twin is not.
+"""Made-up facts in pairs: one fact is deleted, the other, its twin, is not.
 
 Each fact has a made-up word as its value, so that a match is never a coincidence. A check that does not find the twin
 proves nothing about the deleted fact: a store that returns nothing at all would pass it.
@@ -35,7 +35,7 @@ class Pair(Record):
 
 
 def make_pairs(seed: int) -> tuple[tuple[Pair, ...], MadeUpFact]:
-    """Return pairs of one user's facts, one to delete and a twin to keep, and a fact of another user.
+    """Return pairs of facts of one user, one fact to delete and a twin to keep; and one fact of another user.
 
     The seed determines the made-up words.
     """

@@ -48,7 +48,7 @@ class PhaseReport(Record):
         return bool(_reasons(self.findings, "broken")) or any(call.refused is not None for call in self.calls)
 
     def is_equivalent_to(self, original: PhaseReport) -> bool:
-        """Whether this script made at least the calls of the original and left the same facts."""
+        """Whether this script made all calls of the original, and perhaps others, and left the same facts."""
         own, others = (
             Counter(canonical([call.op, call.user, call.arguments]) for call in report.calls)
             for report in (self, original)
@@ -87,10 +87,10 @@ def _script_result(findings: Sequence[Finding], calls: Sequence[Call]) -> tuple[
     return result, "; ".join(problems)
 
 
-def has_own_result(report: PhaseReport, scenario: Scenario, *, is_violation: bool) -> bool:
-    """Return whether a recorded report has a finding for every assertion, and a result that follows from its findings.
+def is_consistent(report: PhaseReport, scenario: Scenario, *, is_violation: bool) -> bool:
+    """Return whether a recorded report has a finding for every assertion, and a result that agrees with its findings.
 
-    For a violation, several results may follow: findings do not show whether the store blocked it.
+    For a violation, several results may agree: findings do not show whether the store blocked it.
     """
     if report.result == "skipped" and not report.findings:  # the store lacks what the script needs
         return True
@@ -113,8 +113,8 @@ def has_own_result(report: PhaseReport, scenario: Scenario, *, is_violation: boo
 async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) -> PhaseReport:
     """Run the declared violation and report how it ended.
 
-    `defended`: the store blocked it. `detected`: an assertion broke. `missed`: neither. `skipped`: that cannot be told
-    on this store.
+    `defended`: the store blocked it. `detected`: an assertion broke. `missed`: neither. `skipped`: the store shows too
+    little to tell.
     """
     try:
         async with open_fixture(open_store, scenario, seed) as fixture:
@@ -188,9 +188,9 @@ async def _violation_result(
 async def _find_defence(
     fixture: Fixture, activity: Activity, violation: Violation, findings: Sequence[Finding]
 ) -> tuple[bool, str] | None:
-    """Return whether the store defended itself, with the reason or the objection.
+    """Return (True, how the store blocked the violation), or (False, why its apparent defence does not count).
 
-    None if the scenario expects no defence, or if there is no sign of one. A clean memory is not enough, because an
+    None if the scenario expects no defence, or if there is no sign of one. A clean memory is no sign, because an
     invalid call or a crashed write also leaves one. A refusal counts if the store raised it, the memory is clean, and
     the same writes succeed with harmless content. Curation counts if the scenario allows it, and it removes the
     violation but not harmless content. A change of another user's fact may also be ignored without an error, if the
@@ -219,9 +219,9 @@ async def _find_defence(
 
 
 async def _can_see_writes(fixture: Fixture, activity: Activity, violation: Violation) -> bool:
-    """Return whether the store lists its facts, or a search finds harmless content in place of the violation.
+    """Return whether the store lists its facts, or a search finds harmless content written in place of the violation.
 
-    Otherwise it is unknown whether a write that no search finds was dropped.
+    If not, a write that no search finds may have been stored all the same.
     """
     if "list" in fixture.capabilities:
         return True
@@ -237,7 +237,7 @@ async def _can_see_writes(fixture: Fixture, activity: Activity, violation: Viola
 
 
 def _foreign_steps(scenario: Scenario, violation: Violation) -> list[bool]:
-    """Return for each call of the violation whether it changes a fact of another user by its id."""
+    """Return, for each call of the violation, whether it changes or deletes a fact of another user by its id."""
     owners = {fact.name: fact.user for fact in scenario.setup.facts}
     return [
         isinstance(step, Update | Forget) and owners.get(step.fact, step.user) != step.user
@@ -265,7 +265,7 @@ def _is_redacted(violation: Violation, activity: Activity, checked: CheckResult)
 
 
 def _can_hold_secret(violation: Violation, fixture: Fixture) -> bool:
-    """Return whether the store keeps a field in which the violation has a secret.
+    """Return whether the store keeps one of the fields (content, category, source) with a secret in the violation.
 
     `violation` still has its placeholders.
     """
@@ -307,9 +307,9 @@ async def _control_problem(
 
 
 def _harmless_script(scenario: Scenario, violation: Violation, offends: Sequence[bool]) -> tuple[Script, bool]:
-    """Return the violation with harmless content, and whether it stores the control text.
+    """Return the violation with harmless content in the calls marked in `offends`, and whether it has the control text.
 
-    An offending write gets the control text and plain metadata; a fact of another user is changed by its owner.
+    Such a write gets the control text and harmless metadata; a fact of another user is changed by its owner.
     """
     owners = {fact.name: fact.user for fact in scenario.setup.facts}
     flags, script, stores_control = iter(offends), [], False

@@ -109,7 +109,7 @@ def texts_in(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tu
 
 
 def planted_names(value: Any) -> set[str]:
-    """Return the names of all placeholders in a JSON value, such as `secret:api_key`."""
+    """Return the names of all placeholders in a JSON value, such as `secret:api_key`, without their forms."""
     return {match["key"] for _, text in texts_in(value) for match in _PLACEHOLDER.finditer(text)}
 
 
@@ -123,7 +123,7 @@ def remove_placeholders(text: str) -> str:
 
 
 def generate_values(names: set[str], seed: int, scenario: str) -> dict[str, str]:
-    """Return a value for each name. It depends only on the name, the seed and the scenario."""
+    """Return a value for each name of a placeholder. It depends only on the name, the seed and the scenario's id."""
     return {planted: _generate(planted, seed, scenario) for planted in sorted(names)}
 
 

@@ -40,7 +40,7 @@ class ScriptTrial(Struct, frozen=True):
 
     phase: Literal["well_behaved", "violation", "mutant", "agent"]
     variant: str
-    """The name of the phase, the mutant or the simple agent."""
+    """The name of the mutant or simple agent, or that of the phase."""
     description: str
     script: Script
     needs_source: bool = False
@@ -149,12 +149,12 @@ class HygienePlan(Struct, frozen=True):
 
 
 def _must_block(scenario: Scenario) -> bool:
-    """Return whether a store must block the violation to pass, which a stable contract requires."""
+    """Return whether a store must block the violation to pass: if the contract is stable and a defence is expected."""
     return scenario.contract == "stable" and scenario.deterministic.violation.expectation == "defend-or-detect"
 
 
 def _scores(scenario: Scenario, trial: ScriptTrial, report: PhaseReport, original: PhaseReport | None) -> list[Score]:
-    """Return the scores of a trial; `original` is the report of the well-behaved script, for a mutant."""
+    """Return the scores of a trial. For a mutant, `original` is the report of the well-behaved script."""
     if trial.phase == "agent":
         return [Score(name="convicted", value=float(report.is_caught), reason=report.reason)]
     if trial.phase == "mutant":

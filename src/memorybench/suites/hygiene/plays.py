@@ -1,4 +1,4 @@
-"""Opens the store for one play: one performance of a script or procedure, whose data is deleted afterwards.
+"""Opens the store for one play: a script or procedure is performed once, and its data is deleted afterwards.
 
 A store that the run creates has a new folder for each play. A live store is shared with others, so a play on it uses
 new user names, changes only facts that it wrote, and deletes them at the end.
@@ -39,7 +39,7 @@ class Store(Struct, frozen=True):
 
     @property
     def limits(self) -> dict[str, Limits]:
-        """Limits for the run: one play at a time, if a play uses the whole store."""
+        """Limits for the run: one play at a time if the store separates neither folders nor users."""
         return {self.subject.key: Limits(concurrency=1)} if self.isolation == "none" else {}
 
     async def play(
@@ -148,7 +148,7 @@ class _UsedPart(Struct):
     users: set[str] = field(default_factory=set)
     """Names of all users that the play used, with the prefix. Some services create a user when a call names it."""
     checked: set[str] = field(default_factory=set)
-    """Users that had no facts before the play wrote for them."""
+    """Users of whom it was checked that they had no facts before the play wrote for them."""
     ids: set[str] = field(default_factory=set)
     """Ids of the facts that the play has written."""
     folder: Path | None = None
@@ -200,7 +200,7 @@ def _can_forget(store: MemoryStore) -> bool:
 
 
 class _LiveStore:
-    """A live store, limited to one play: renames users and rejects ids of facts that the play did not write."""
+    """A live store, limited to one play: renames users and rejects the ids of facts that are not of the play."""
 
     def __init__(self, store: MemoryStore, used: _UsedPart) -> None:
         self.subject = store.subject
@@ -239,7 +239,7 @@ class _LiveStore:
         return await self._store.get(self._used.name(user), id)
 
     async def _claim(self, user: str) -> str:
-        """Return the name of a user in the store; before the first write, check that the user has no facts."""
+        """Return the name of a user in the store. Before the first write, raise ServiceError if this user has facts."""
         name = self._used.name(user)
         if name not in self._used.checked:
             if "list" in self.capabilities and (facts := await self._store.list(name)):
@@ -250,7 +250,7 @@ class _LiveStore:
         return name
 
     async def _check_own(self, id: str) -> None:
-        """Raise ServiceError unless the play wrote this fact. An agent may guess the id of another user's fact."""
+        """Raise ServiceError if the play did not write the fact and none of its users has it. Agents may guess ids."""
         if id in self._used.ids:
             return
         for user in sorted(self._used.checked) if "list" in self.capabilities else ():

@@ -97,7 +97,7 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 
 def _find_seed(spec: HygieneSpec, place: RunPlace) -> int:
-    """Return the seed of the run: that of the spec or of a reused run, 0 for a shard, otherwise a random one."""
+    """Return the seed of the run: that of the spec; else 0 for a shard, that of a reused run, or a random one."""
     if spec.seed is not None:
         return spec.seed
     if spec.shard is not None:
@@ -140,13 +140,13 @@ def _check_queries(scenarios: Sequence[Scenario], wiring: Wiring) -> None:
 
 
 class _HygieneRun(Struct, frozen=True):
-    """A spec with its scenarios, store and agent."""
+    """The spec of a run with its scenarios, store and agent."""
 
     spec: HygieneSpec
     scenarios: tuple[Scenario, ...]
     store: ResolvedStore
     agent: ResolvedAgent | None
-    """None: the spec names no agent, or the user has not accepted its cost."""
+    """The agent; None if the spec names none, or the user has not accepted its cost."""
 
     def count_phases(self, scenarios: Sequence[Scenario]) -> Counter[str]:
         if self.spec.agent is not None:
@@ -192,10 +192,7 @@ class _HygieneRun(Struct, frozen=True):
         return Plan(jobs=jobs, size=attempts.size, metrics=MEASURES, limits=limits)
 
     def _attempts(self, store: Store, opening: Opening) -> Attempts:
-        """Return the trials with the agent.
-
-        Their keys contain its name only, so that a trial blocked today can run later.
-        """
+        """Return the trials with the agent. Their subject has only its name, so that a blocked trial can run later."""
         return Attempts(
             self.scenarios,
             store,

@@ -45,7 +45,7 @@ class RecordedDraft(Record):
 
     @property
     def is_proved(self) -> bool:
-        """Whether replays prove what `shows` says: the draft fails where the fault is, and passes where it is not."""
+        """Whether replays prove what `shows` says: only a faulty store or agent fails the draft."""
         return self.shows != _UNPROVED
 
 
@@ -63,8 +63,9 @@ def record(
 ) -> RecordedDraft:
     """Run an agent's command with a store, and write the recorded calls to `file` as a scenario draft.
 
-    The draft is replayed before it is written; the result has the replays. Raise BadInput before the command is run if
-    `file` exists or cannot be written.
+    A first draft is written as soon as the command ends, because the calls cost money and the replays may fail. Then
+    the draft is replayed, and the file is replaced; the result has the replays. Raise BadInput before the command is
+    run if `file` exists or cannot be written.
 
     `is_good`: the agent behaved well. `prompt`: what the user said to the agent; it replaces `${prompt}` in the
     command. `quiet`: the output of the command goes to standard error.
@@ -73,14 +74,19 @@ def record(
     resolved = wiring.store(store)
     _check_target(file, name)  # a store that is refused must leave no folder
     command = [word.replace("${prompt}", prompt) for word in command] if prompt is not None else command
-    with temporary_folder("memorybench-record-") as folder:
-        recording = blocking(
-            _record(resolved, command, folder, wiring, resolved.choose_tools(tools), prompt, quiet=quiet)
-        )
-    shows, draft, replays, remarks = blocking(_prove(name, recording, resolved, wiring, is_good=is_good))
-    draft["description"] = " ".join([draft["description"], *dict.fromkeys(remarks)])
-    text = wiring.redact(json.dumps(draft, ensure_ascii=False))
-    write_draft(file, json.loads(text))
+    kept = _KeptDraft(file, wiring)
+    try:
+        with temporary_folder("memorybench-record-") as folder:
+            recording = blocking(
+                _record(resolved, command, folder, wiring, resolved.choose_tools(tools), prompt, kept, quiet=quiet)
+            )
+        shows, draft, replays, remarks = blocking(_prove(name, recording, resolved, wiring, kept, is_good=is_good))
+        draft["description"] = " ".join([draft["description"], *dict.fromkeys(remarks)])
+        text = kept.write(draft)
+    except BaseException:  # also Ctrl-C
+        if kept.is_written:
+            print(f"{file}: has the recorded calls, but was not replayed", file=sys.stderr)
+        raise
     return RecordedDraft(
         file=str(file),
         calls=len(recording.calls),
@@ -91,8 +97,25 @@ def record(
     )
 
 
+class _KeptDraft:
+    """The file of the draft, which is replaced each time that a better draft is known."""
+
+    def __init__(self, file: Path, wiring: Wiring) -> None:
+        self.name = file.stem
+        self._file = file
+        self._wiring = wiring
+        self.is_written = False
+
+    def write(self, draft: Draft) -> str:
+        """Write a draft without secrets, and return its JSON."""
+        text = self._wiring.redact(json.dumps(draft, ensure_ascii=False))
+        write_draft(self._file, json.loads(text), replace=self.is_written)
+        self.is_written = True
+        return text
+
+
 def _check_target(file: Path, name: str) -> None:
-    """Create the folder of a draft. Raise BadInput if the draft could not be written after the agent has run."""
+    """Create the folder for a draft before the agent is run. Raise BadInput if the draft could not be written there."""
     another = "name another file with --to"
     if file.name != f"{name}.json":
         raise BadInput(str(file), f"the name of the file differs from the id {name}", expected=f"{name}.json")
@@ -113,20 +136,22 @@ async def _record(
     wiring: Wiring,
     tools: ToolSurface,
     prompt: str | None,
+    kept: _KeptDraft,
     *,
     quiet: bool,
 ) -> Recording:
     serve_store = choose_server(store, tools)
     async with _open_store(store) as open_store:
         calls = await wiring.record_calls(command, serve_store(open_store), folder, quiet=quiet)
+        operations = [part for call in calls for part in call.as_operations()]
+        kept.write(store_draft(kept.name, Recording(operations, prompt=prompt))[0])
         async with open_store(folder) as opened:
             held = await opened.list(USER) if "list" in opened.capabilities else ()
-            operations = [part for call in calls for part in call.as_operations()]
             return Recording(operations, held, opened.capabilities, prompt)
 
 
 async def _prove(
-    name: str, recording: Recording, resolved: ResolvedStore, wiring: Wiring, *, is_good: bool
+    name: str, recording: Recording, resolved: ResolvedStore, wiring: Wiring, kept: _KeptDraft, *, is_good: bool
 ) -> tuple[Shows, Draft, list[Replay], list[str]]:
     """Replay the drafts and return what they show, the chosen draft, its replays and remarks.
 
@@ -147,6 +172,7 @@ async def _prove(
     if set(verdicts) != {"green"} or find_unexplained_changes(recording):
         return _UNPROVED, draft, replays, remarks  # it may be the store that did what was recorded
     draft, remarks = agent_draft(name, recording)
+    kept.write(draft)
     draft, left_out = await mend_draft(draft, reference)
     scenario = parse_draft(draft, f"{name}.json")
     replays = [await replay(scenario, store) for store in stores]
@@ -158,7 +184,7 @@ async def _prove(
 
 @asynccontextmanager
 async def _open_store(resolved: ResolvedStore) -> AsyncIterator[OpenStore]:
-    """Yield the function that opens the store; on a live store, for a new user whose facts are deleted at the end."""
+    """Yield the function that opens the store. On a live store, use a new user, whose facts are deleted at the end."""
     if resolved.isolation == "folder":
         yield resolved.open
         return

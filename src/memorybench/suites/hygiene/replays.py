@@ -24,7 +24,7 @@ SEED = 0
 
 
 class Replay(Record):
-    """The result of a draft on one store. `red`: it fails. `green`: it passes. `cannot tell`: a phase was skipped."""
+    """The result of a draft on one store. `red`: it failed. `green`: it passed. `cannot tell`: a phase was skipped."""
 
     store: str
     verdict: Literal["red", "green", "cannot tell"]
@@ -32,7 +32,7 @@ class Replay(Record):
 
 
 async def replay(scenario: Scenario, store: Store) -> Replay:
-    """Run both phases of a draft on a store, without mutants; `mend_draft` runs those."""
+    """Run the well-behaved script and the violation of a draft on a store, without mutants."""
     outcomes = await _outcomes(scenario, store, self_checks=False)
     reasons = [_reason(outcome) for outcome in outcomes if outcome.status == "failed" or outcome.score("passed") == 0]
     skips = [_reason(outcome) for outcome in outcomes if outcome.status == "skipped"]
@@ -98,7 +98,7 @@ def _without(draft: Draft, claims: Any) -> tuple[Draft, list[str]]:
 
 
 async def _outcomes(scenario: Scenario, store: Store, *, self_checks: bool) -> list[Outcome]:
-    """Run a scenario without recording anything; return its outcomes in order."""
+    """Run a scenario without recording anything; return the outcomes of its trials in order."""
     steps = UnrecordedSteps()
     plan = HygienePlan([scenario], store, seed=SEED, self_checks=self_checks, run="replay")
     return [await _perform(job, steps) for job in plan.plan().jobs]

@@ -42,7 +42,7 @@ def case_sections(trial: CaseTrial) -> list[Section]:
 
 
 def _result_lines(outcome: Outcome) -> list[str]:
-    """Return the line with the result of a trial. For a phase, it has ✓ or ✗ and the meaning of the state."""
+    """Return the line with the result of a trial. For a phase, it has ✓, ✗ or – and the meaning of the state."""
     name = _state_name(outcome)
     if outcome.trial.labels.get("phase") not in _PHASES:
         return [f"got {name}"] if outcome.shown.got else []
@@ -137,13 +137,13 @@ RESULT_NAMES = {
     "defended": "blocked by store",
     "defended or detected": "blocked by store, or detected",
 }
-"""Names of results in reports, by their name in the journal; results that are not listed have the same name."""
+"""Names of results of phases in reports, by their name in the journal; results not listed have the same name."""
 _MUTANT_RESULT_NAMES = {
     "compliant": "missed",
     "violated": "detected",
     "violated, in some scenario": "detected, in some scenario",
 }
-"""The same for mutants and the trivial agents, of which a check should fail."""
+"""Names of results of mutants and simple agents, by their name in the journal. A check should detect these scripts."""
 STATES = {
     "pass": "the memory is as it should be",
     "fail": "a phase of the scenario has a bad result",
@@ -170,7 +170,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what the header says about a run, or about shards of one run."""
+    """Return the lines of the report's header, texts by title, for a run or for the shards of one run."""
     run, spec = runs[0], runs[0].spec
     model = f" with {spec['model']}" if spec.get("model") else ""
     return {
@@ -225,9 +225,9 @@ def report(run: StoredRun) -> Report:
 
 
 def passes(run: StoredRun) -> bool:
-    """Whether no phase has a bad result and no check is faulty.
+    """Return whether no phase has a bad result and no check is faulty.
 
-    Also False if everything was skipped, unless --allow-skips is set.
+    Return False, too, if everything was skipped, unless --allow-skips is set.
     """
     if has_check_faults(list(run.outcomes())) or (_skips_everything(run) and not run.spec.get("allow_skips")):
         return False
@@ -237,13 +237,13 @@ def passes(run: StoredRun) -> bool:
 
 
 def _skips_everything(run: StoredRun) -> bool:
-    """Whether every well-behaved or agent phase was skipped, so that nothing shows that the store works."""
+    """Return whether every well-behaved or agent phase was skipped, so that nothing shows that the store works."""
     checked = [one.status for one in run.outcomes() if one.trial.labels.get("phase") in ("well_behaved", "real_model")]
     return bool(checked) and set(checked) <= {"skipped"}
 
 
 def has_check_faults(outcomes: Sequence[Outcome]) -> bool:
-    """Whether an assertion detects nothing or a harmful mutant survives: a fault of the scenarios, not of the store."""
+    """Return whether an assertion detects nothing or a harmful mutant survives, which are faults of scenarios."""
     holes = [reason for _, _, reason in survivors(outcomes) if not reason]
     return bool(holes) or any(kills.dead for kills in kill_matrix(outcomes))
 
@@ -277,7 +277,7 @@ def _by_scenario(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def _state_name(outcome: Outcome) -> str:
-    """Return the name of the result of a phase.
+    """Return the name that reports give the result of a trial, or its status if it is not scored.
 
     It is `accepted` for a detected violation that the store should have blocked.
     """
@@ -327,7 +327,7 @@ def _mutants(outcomes: Iterable[Outcome]) -> tuple[int, int]:
 
 
 def _findings(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return one line per phase without a good result, with the reason."""
+    """Return one line per phase without a good result, with the reason. Phases blocked for one reason share a line."""
     lines = []
     for outcome in outcomes:
         phase = outcome.trial.labels.get("phase", "")
@@ -375,7 +375,8 @@ def _check_lines(outcomes: Sequence[Outcome]) -> list[str]:
     lines = []
     skipped = skipped_checks(outcomes)
     if skipped:
-        lines.append(f"{len(skipped)} checks were skipped, because the store shows too little:")
+        checks = "1 check was" if len(skipped) == 1 else f"{len(skipped)} checks were"
+        lines.append(f"{checks} skipped, because the store shows too little:")
         lines += [f"  {scenario}, {phase}: {claim}: {why}" for scenario, phase, claim, why in skipped]
     agents: dict[str, list[bool]] = {}
     for outcome in outcomes:

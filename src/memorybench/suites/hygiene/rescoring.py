@@ -19,7 +19,7 @@ from memorybench.suites.replayed_steps import (
 )
 
 from .attempts import AttemptReport, attempt_name, performed_attempt
-from .phases import PhaseReport, has_own_result
+from .phases import PhaseReport, is_consistent
 from .plan import HygienePlan, make_trial, script_trials
 from .plays import Store
 from .scenario import Scenario
@@ -50,22 +50,22 @@ class _HygieneRescorer(Rescorer):
         return Rescored(performed, are_inputs_known=spec.get("seed") is not None, trial=expected)
 
     def _scenario(self, case: Mapping[str, Any], wanted: str) -> Scenario:
-        """Return the recorded scenario. Raise CannotRescore, which names what is wanted, if there is none."""
+        """Return the recorded scenario. Raise CannotRescore if there is none; its message names what is `wanted`."""
         spec = self.run.run.spec
         if spec.get("mode", "scenarios") != "scenarios":
-            raise CannotRescore(f"{wanted} of `hygiene {spec['mode']}` cannot be computed again")
+            raise CannotRescore(f"{wanted} of a hygiene run of the mode {spec['mode']} cannot be computed again")
         if "assertions" not in case:
             raise CannotRescore("a public bundle does not contain the scenario")
         return Scenario.model_validate(case)
 
     def _check_reports(self, scenario: Scenario, steps: ReplayedSteps) -> None:
-        """Raise Contradiction if the recorded result of a phase does not agree with its findings."""
+        """Raise Contradiction if the recorded result of a phase contradicts its findings."""
         recorded = (step for key in steps.keys if (step := steps.recorded.get(key)) is not None)
         for step in recorded:
             if step.name != "phase":
                 continue
             phase, report = step.inputs["phase"], PhaseReport.model_validate(step.result)
-            if has_own_result(report, scenario, is_violation=phase == "violation"):
+            if is_consistent(report, scenario, is_violation=phase == "violation"):
                 continue
             if not self.run.is_of_this_version:
                 raise CannotRescore("another version of memorybench made this run, and may name results differently")

@@ -1,4 +1,4 @@
-"""Scans an existing memory. It is only read, and values of secrets and personal data are not recorded."""
+"""Scans an existing memory for problems. The memory is only read, and secrets and personal data are not recorded."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class ScanFinding(Record):
     personal data are `****`."""
     message: str
     other: str = ""
-    """The place of the earlier statement, for duplicates and contradictions."""
+    """The place of the earlier statement, for duplicates and contradictions; "" for other findings."""
     fingerprint: str
-    """Identifies the finding in a baseline. It is made of the place, the text before it and, unless it is
-    a secret or personal data, the text that was found."""
+    """Identifies the finding in a baseline. A digest of the file and pointer, the text before it in the line, and,
+    unless it is a secret or personal data, the text that was found."""
 
     @property
     def place(self) -> str:
@@ -67,14 +67,12 @@ class ScanReport(Record):
     files: int
     texts: int
     skipped: Mapping[str, int]
-    """By reason: the number of files and other things that were not read or not compared."""
+    """By reason: the number of files, statements or other items that were not read or not compared."""
     accepted: int = 0
     """The number of findings that are in the baseline. They are left out of `findings`."""
     prompts: int = 0
-    """The number of prompts for the model that were planned; 0 without a model.
-
-    Further prompts confirm what it finds.
-    """
+    """The number of prompts for the model that were planned; 0 without a model. One more prompt follows for each
+    problem that the model finds, to confirm it."""
     costs: RunCosts | None = None
     """The costs of the model's calls; None if no model was asked."""
 
@@ -94,8 +92,8 @@ def scan(
 ) -> ScanReport:
     """Scan files, folders and a store for problems.
 
-    `baseline` has the fingerprints of findings to leave out. `reader` is a model that also reads the memory; None: no
-    model.
+    `user` is the user whose facts in `store` are scanned. `baseline` has the fingerprints of findings to leave out.
+    `reader` is a model that also reads the memory; None: no model.
     """
     if not paths and store is None:
         raise BadInput("PATH", "missing", expected="files or folders, or --store NAME")
@@ -169,7 +167,10 @@ def _find(reading: Reading, meanings: Meanings | None, today: date, places: _Pla
 
 
 def _reworded(reading: Reading, related: Sequence[Related], meanings: Meanings | None) -> Iterator[Related]:
-    """Yield the related pairs that only embeddings find. Statements that were not compared are counted in `reading`."""
+    """Yield related pairs that embeddings find. Leave out those whose later statement is the later one of `related`.
+
+    Count in `reading.skipped` the statements that were not compared, because their folder has too many.
+    """
     if meanings is None:
         reading.skipped["comparison of meanings, which needs memorybench[embed]"] += 1
         return
@@ -224,7 +225,7 @@ _CATEGORIES: Mapping[Category, Kind] = {
     "contradiction": "contradiction",
 }
 _KINDS: Mapping[str, Kind] = {"API key or token": "secret", "order to an agent": "injection"}
-"""With _CATEGORIES: the findings that a model must confirm. The format of other secrets is proof enough."""
+"""The model is asked about findings of these kinds and of _CATEGORIES. The format of other secrets is proof enough."""
 _BY_MODEL: Mapping[Kind, tuple[Category, Severity, str]] = {
     "secret": ("secret", "high", "contains a secret"),
     "injection": ("injection", "high", "may instruct an agent"),
@@ -277,9 +278,9 @@ def _read_by_model(
 
 
 def _text_for_fingerprint(category: Category, text: str, start: int, end: int) -> str:
-    """Return the text that is part of the fingerprint: if it changes, an accepted finding is reported again.
+    """Return the found text as part of a fingerprint: if it changes, an accepted finding is reported again.
 
-    Secrets and personal data are left out, because they could be guessed from the digest.
+    Empty for secrets and personal data, which could be guessed from the digest.
     """
     if category in ("secret", "personal data"):
         return ""
@@ -298,10 +299,8 @@ class _Places:
         self._text: Text | None = None
         self._breaks: list[int] = []
         self.spans: dict[str, tuple[_Piece, ...]] = {}
-        """By fingerprint of a finding: the parts of texts that it is about.
-
-        If there are two, the first is the earlier statement.
-        """
+        """By fingerprint of a finding: the part of a text that it is about, after the earlier statement if there is
+        one."""
 
     def position(self, text: Text, offset: int) -> tuple[int, int]:
         if text is not self._text:
@@ -316,7 +315,7 @@ class _Places:
         return f"{text.file}:{line}:{column}" + (f" ({text.shown_pointer})" if text.pointer else "")
 
     def is_at(self, finding: ScanFinding, spans: Sequence[_Piece]) -> bool:
-        """Return whether every part of a finding overlaps one of these parts of texts."""
+        """Return whether every part of a finding overlaps one of the parts of texts in `spans`."""
         return all(
             any(text is other and start < to and at < end for other, at, to in spans)
             for text, start, end in self.spans[finding.fingerprint]

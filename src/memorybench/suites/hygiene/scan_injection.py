@@ -94,7 +94,7 @@ _SPEAKS_ABOUT = re.compile(
     r"this|that|any|such)",
     re.I,
 )
-"""Words of a line that warns of injections. Orders in such a line are not reported."""
+"""Matches words of a line that speaks about injections, such as a warning. Orders in such a line are not reported."""
 
 _QUOTED_WORDS = re.compile(
     r"\b(?:words?|phrases?|texts?|strings?|sentences?|lines?|prompts?|inputs?|quer(?:y|ies)|payloads?|says?|contains?)\s+"

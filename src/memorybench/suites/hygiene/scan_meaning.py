@@ -30,28 +30,25 @@ if TYPE_CHECKING:
     from memorybench.suites.wiring import Wiring
 
 DUPLICATE = 0.75
-"""The least cosine of two statements with the same numbers that count as duplicates."""
+"""Two statements without different numbers are duplicates only if the cosine of their embeddings is at least this."""
 CONTRADICTION = 0.6
-"""The least cosine of two statements with different numbers that count as a contradiction."""
+"""Two statements with different numbers are a contradiction only if their cosine is at least this."""
 NEGATION = 0.8
-"""The least cosine of two statements, one of them negated, that count as a contradiction."""
+"""Two statements of which one is negated are a contradiction only if their cosine is at least this."""
 ONE_FORM = 0.5
-"""The least share of equal words in equal order that counts as the same wording."""
+"""Two statements have the same wording if at least this share of their words is equal and in equal order."""
 MOST_STATEMENTS = 10_000
-"""The most statements of one folder that are compared."""
+"""Of one folder, at most this many statements are compared."""
 _MOST_SIMILAR = 6
-"""For each statement, this many of the most similar ones are compared word by word.
-
-The statement itself is one of them.
-"""
+"""Each statement is compared word by word with the most similar ones: this many, including the statement itself."""
 _BLOCK = 500
 """The number of rows of one matrix product, to limit its memory."""
 _FEWEST_WORDS, _MOST_WORDS = 4, 40
-"""The fewest and the most words of a sentence that is compared. Embeddings of long texts are always similar."""
+"""A sentence with fewer or more words is not compared: the embeddings of long texts are always similar."""
 _MOST_VALUES = 2
-"""The most numbers of a sentence that can contradict another. A sentence with more numbers lists measurements."""
+"""A sentence with more numbers than this lists measurements, and its numbers contradict no other sentence."""
 _MOST_COPIES = 3
-"""The most occurrences of a text that is compared. A more frequent text is a common value or from a template."""
+"""A text that occurs more often than this is not compared: it is a common value or from a template."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÀ-Þ\"“])")
 _USER = re.compile(r"user_?(?:id|name)?", re.I)
@@ -68,9 +65,9 @@ _CODE = re.compile(r"`[^`]*[^`\d.:][^`]*`")
 """A Markdown code span that is not a number."""
 _PROPER = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ]\w+")
 _SUBJECT_WORDS = 2
-"""A number with fewer words than this before it identifies the thing that the sentence is about."""
+"""A number with fewer words than this before it in its sentence identifies what the sentence is about."""
 _FEWEST_COMMON = 2
-"""The fewest word stems that related statements share. Embeddings of any two sentences on a topic are similar."""
+"""The fewest word stems that related statements share: embeddings of any two sentences on one topic are similar."""
 _HOW_OFTEN = NEGATIONS | {"always", "must", "should"}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _IS = re.compile(r"\b(?:is|are|ist|sind|est|es|é)\b|[:=]", re.I)
@@ -79,10 +76,8 @@ _IS = re.compile(r"\b(?:is|are|ist|sind|est|es|é)\b|[:=]", re.I)
 class Compared(Struct, frozen=True):
     statement: Statement
     text: str
-    """The text that is embedded: the sentence, in YAML with its parent keys before it.
-
-    For a short setting, only the keys.
-    """
+    """The text that is embedded: the sentence; in a YAML file, the keys that lead to it and the sentence, or only the
+    keys if the sentence has fewer than four words."""
     folder: PurePath
     keywords: frozenset[str]
     values: Mapping[str, frozenset[str]]
@@ -93,9 +88,9 @@ class Compared(Struct, frozen=True):
     proper: frozenset[str]
     """The words that begin with a capital letter, except the first word."""
     names: frozenset[str]
-    """The words of the keys of a setting; empty if the statement is not a setting."""
+    """The words of the keys that lead to a short YAML value, a setting; empty for other statements."""
     user: str
-    """The user whom the record names; "" if it names none."""
+    """The user whom the record with the statement names; "" if it names none."""
 
 
 def statements_to_compare(texts: Sequence[Text]) -> list[Compared]:
@@ -183,7 +178,7 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _names(text: Text) -> str:
-    """Return the parent keys of a value, as words."""
+    """Return the keys that lead to a value, as words."""
     parts = [part for part in text.pointer.split("/") if part and not part.isdigit()]
     return re.sub(r"[_-]+", " ", " ".join(parts))
 
@@ -197,7 +192,7 @@ class Meanings(Struct, frozen=True):
 
 
 def read_meanings(texts: Sequence[Text], wiring: Wiring) -> Meanings | None:
-    """Return the embeddings of the statements in these texts; None if their package is not installed."""
+    """Return the statements in these texts and their embeddings; None if the package for them is not installed."""
     statements = statements_to_compare(texts)
     if len(statements) < 2:
         return Meanings(statements, ())
@@ -250,7 +245,7 @@ def relations_by_meaning(meanings: Meanings) -> tuple[list[Related], int]:
 def _similar(
     vectors: npt.NDArray[np.float32], rows: Sequence[int], columns: Sequence[int]
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield (row, column, cosine) for each row and its most similar columns."""
+    """Yield (row, column, cosine) for each row and the most similar columns, from a cosine of CONTRADICTION on."""
     import numpy as np
 
     others = vectors[list(columns)].T
@@ -297,9 +292,9 @@ def _differ(earlier: Compared, later: Compared) -> bool:
 
 
 def _relation_to_setting(earlier: Compared, later: Compared, cosine: float) -> Relation | None:
-    """Return "contradiction" if one of the two is a sentence with the keys of the other, a setting, and another value.
+    """Return "contradiction" if one is a setting, and the other a sentence with its keys and another value; else None.
 
-    Otherwise return None.
+    One of the two statements must be a setting.
     """
     setting, sentence = (earlier, later) if earlier.names else (later, earlier)
     value = setting.keywords - setting.names

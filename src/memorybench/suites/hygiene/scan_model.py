@@ -53,9 +53,9 @@ LONGEST_LINE = 600
 PAIRS = 30
 """The most pairs of similar statements in one prompt."""
 SIMILAR = 0.5
-"""The least cosine of two statements of different parts that are sent as a pair."""
+"""Two statements of different parts are sent as a pair only if the cosine of their embeddings is at least this."""
 NEIGHBOURS = 3
-"""The number of most similar statements with which one statement is paired."""
+"""Each statement is paired with at most this many of the statements that are most similar to it."""
 _BLOCK = 500
 """The number of rows of one matrix product, to limit its memory."""
 _OF_ONE: tuple[Kind, ...] = ("secret", "injection", "personal", "stale")
@@ -92,7 +92,7 @@ class Hint(Record):
 
 
 class Part(Case):
-    """The result of one job: the possible problems that the model was asked about, by its replies."""
+    """The result of one job: the possible problems that the model was asked about, sorted by its answer."""
 
     confirmed: tuple[Hint, ...] = ()
     denied: tuple[Hint, ...] = ()
@@ -118,7 +118,7 @@ class Asked(Struct, frozen=True):
 
     @property
     def prompts(self) -> int:
-        """The number of prompts that are sent in any case. Each problem that the model finds needs one more."""
+        """The number of prompts that are known in advance. Each problem that the model finds needs one more."""
         return bool(self.lines) + bool(self.pairs) + len(self.candidates)
 
 
@@ -184,7 +184,7 @@ class MaskedTexts:
 
 
 def parts_of(texts: MaskedTexts) -> list[tuple[Span, ...]]:
-    """Return the lines of all texts, split into parts that fit in one prompt.
+    """Return the lines of all texts, split into parts of which each fits in one prompt.
 
     The files of a top-level folder stay together if they fit.
     """
@@ -244,7 +244,7 @@ def ask_model(
 ) -> ModelFindings:
     """Ask the model, and return what it confirmed and denied. Stop when `budget` dollars are spent; None: no limit.
 
-    What earlier scans of the same texts with the same model spent on the same day counts, too. Raise KeyboardInterrupt
+    The costs of earlier scans of the same texts with the same model on the same day count, too. Raise KeyboardInterrupt
     after Ctrl-C; replies until then are recorded.
     """
     check_prices((model,), budget)
@@ -308,16 +308,16 @@ def _jobs(asked: Sequence[Asked], reader: _Reader) -> Iterator[Job]:
 
 
 class _Reader(Struct, frozen=True):
-    """Asks a model about the texts of a memory."""
+    """Asks a model which texts of a memory are a problem, such as a secret or a contradiction."""
 
     model: Model
     texts: MaskedTexts
     today: date
 
     async def find(self, steps: Steps, asked: Asked) -> dict[Hint, bool | None]:
-        """Return the candidates and the problems that the model finds, each with whether the model confirms it.
+        """Return the candidates and the problems that the model finds, each with its answer when asked about it.
 
-        None: the reply about the problem could not be read.
+        True: it is a problem. False: it is not. None: the reply could not be read.
         """
         hints = list(asked.candidates)
         if asked.lines:
@@ -378,7 +378,7 @@ class _Reader(Struct, frozen=True):
 
 
 def _hints(reply: Mapping[str, Any], lines: Sequence[Span]) -> Iterator[Hint]:
-    """Yield the problems that a reply names by line numbers. Numbers that are not of a line are ignored."""
+    """Yield the problems that a reply names by line numbers. Problems with an invalid number are ignored."""
     for kind in (*_OF_ONE, *_OF_TWO):
         wanted = 1 if kind in _OF_ONE else 2
         for named in reply.get(kind, []):

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from memorybench.core.records import Record
 from memorybench.files.json_text import load_json
 from memorybench.files.validation import validated
+from memorybench.text.quantities import quantity
 from memorybench.text.sanitize import printable
 
 from .scan import ScanFinding, ScanReport
@@ -26,9 +27,12 @@ def as_text(report: ScanReport) -> str:
     ]
     counts = Counter(one.severity for one in report.findings)
     by_severity = ", ".join(f"{counts[severity]} {severity}" for severity in ("high", "medium", "low"))
-    lines.append(f"{len(report.findings)} findings ({by_severity}) in {report.files} files, {report.texts} texts")
+    findings = quantity(len(report.findings), "finding")
+    searched = f"{quantity(report.files, 'file')}, {quantity(report.texts, 'text')}"
+    lines.append(f"{findings} ({by_severity}) in {searched}")
     if report.accepted:
-        lines.append(f"{report.accepted} findings of the baseline are not shown")
+        accepted = quantity(report.accepted, "finding")
+        lines.append(f"{accepted} of the baseline {'is' if report.accepted == 1 else 'are'} not shown")
     if report.skipped:
         lines.append("skipped: " + ", ".join(f"{count} {reason}" for reason, count in report.skipped.items()))
     if report.costs is not None:
@@ -59,7 +63,7 @@ def as_sarif(report: ScanReport, version: str) -> str:
 
 
 def _json(document: Any) -> str:
-    """Return the document as JSON that can be written as UTF-8. Bytes of file names that are not UTF-8 are escaped."""
+    """Return JSON that can be written as UTF-8: bytes of file names that are not UTF-8 are escaped."""
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     return text.encode("utf-8", "backslashreplace").decode()
 

@@ -1,4 +1,4 @@
-"""Detects personal data by format, check digits and the words before it; hides it, and secrets, in what is shown."""
+"""Detects personal data by format, check digits and nearby words; replaces it, and secrets, by asterisks."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def _is_steuer_id(text: str) -> bool:
     return len(digits) == 11 and digits[0] != 0 and (11 - product) % 10 == digits[10]
 
 
-def _is_steuer_id_without_name(text: str) -> bool:
-    """Return whether a German tax id is valid and exactly one of its first ten digits occurs two or three times."""
+def _is_strict_steuer_id(text: str) -> bool:
+    """Return whether a German tax id is valid, and just one of its first ten digits occurs repeatedly, 2 or 3 times."""
     counts = Counter(_digits(text)[:10]).values()
     return sorted(count for count in counts if count > 1) in ([2], [3]) and _is_steuer_id(text)
 
@@ -208,7 +208,7 @@ _RULES: Sequence[_Rule] = (
           r"steuer\w*[-_\s]*(?:id|nummer|nr)|(?<![a-z])idnr|tax[ _-]?(?:payer )?(?:id|number|no\b)|"
           r"(?<![a-z])tin(?![a-z])"),
     _rule("tax id (Germany)", "high", r"(?<!\d )(?<![\w.,+/-])\d{2} \d{3} \d{3} \d{3}(?![ ]?\w)",
-          _is_steuer_id_without_name),
+          _is_strict_steuer_id),
     _rule("national register number (Belgium)", "high", r"(?<!\w)\d{2}\.\d{2}\.\d{2}-\d{3}\.\d{2}(?!\w)", _is_belgian),
     _rule("personal identity code (Finland)", "high",
           r"(?<![\w-])[0-3]\d[01]\d{3}[-+a]\d{3}[0-9a-fhj-npr-y](?![\w-])", _is_finnish),
@@ -294,7 +294,10 @@ def find_personal_data(text: str) -> Iterator[RuleMatch]:
 
 
 def _telling_lines(text: str) -> tuple[str, list[int], list[int]]:
-    """Return an excerpt of the telling lines, where each begins in it, and how far each is from there in the text."""
+    """Return the lines that match _TELLING_LINE as one excerpt, the offset of each in it, and the shift of each.
+
+    The shift is the offset in the text minus the offset in the excerpt.
+    """
     lines: list[str] = []
     starts: list[int] = []
     shifts: list[int] = []

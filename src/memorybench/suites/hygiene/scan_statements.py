@@ -21,15 +21,15 @@ from memorybench.text.words import content_words, is_negated, stems, words
 from .scan_texts import Text
 
 _SIMILAR = 0.8
-"""The least share of common content words (Jaccard) of near duplicates."""
+"""Two statements are near duplicates only if they share at least this part of their content words (Jaccard)."""
 _RELATED = 0.5
-"""The least share of common content words (Jaccard) of statements that are compared word by word."""
+"""Two statements are compared word by word only if they share at least this part of their content words."""
 _MOST_COMPARED = 30
-"""The most earlier statements per rare word that a statement is compared with."""
+"""For each of its rare words, a statement is compared with at most this many earlier statements."""
 _FEWEST_WORDS, _FEWEST_ELSEWHERE = 3, 6
-"""The fewest content words of a statement that is compared, and of one that is compared with other groups."""
+"""The fewest content words of a statement that is compared, and the fewest it must share with another group."""
 _MOST_COPIES = 3
-"""The most files with the same statement. A statement in more files comes from a template and is ignored."""
+"""A statement that is in more files than this comes from a template and is ignored."""
 
 _STATEMENT = re.compile(r"^[ \t]*(?:[-*+•>]|\d+[.)])?[ \t]*(?:\[[ xX]\][ \t]*)?(?P<text>[^\n]+)$", re.M)
 _NOT_A_STATEMENT = re.compile(r"[#|<`=\-~{}\[\]$/\\]|import |from |def |class |return |https?:|\w+\(|--")
@@ -165,8 +165,8 @@ def _statement(source: Text, text: str, start: int, section: str) -> Statement:
 def find_relations(statements: Sequence[Statement]) -> list[Related]:
     """Return triples (relation, earlier, later): similar statements, then lines `Name: value` with different values.
 
-    A later statement is in at most one of the first. Lines of logs and tables, ids, and statements that occur in many
-    files are ignored.
+    A statement is the later one of at most one pair of similar statements. Lines of logs and tables, ids, and
+    statements that occur in many files are ignored.
     """
     files: dict[str, set[str]] = defaultdict(set)
     for statement in statements:
@@ -188,7 +188,7 @@ def find_relations(statements: Sequence[Statement]) -> list[Related]:
 
 
 def _pairs(statements: Sequence[Statement]) -> Iterator[tuple[int, int]]:
-    """Yield pairs that share enough content words. Only the rarest words of each are looked up (prefix filtering)."""
+    """Yield (place, earlier place) of statements that share a rare word and may share enough (prefix filtering)."""
     counts = Counter(word for statement in statements for word in statement.keywords)
     index: dict[str, list[int]] = defaultdict(list)
     for at, statement in enumerate(statements):
@@ -259,7 +259,7 @@ def _attributes(statements: Sequence[Statement]) -> Iterator[tuple[Statement, St
 
 
 def is_stale(text: str, today: date) -> bool:
-    """Return whether a statement is about a time that is over, or names only a relative time such as "next week"."""
+    """Return whether a text speaks of a past date as current or to come, or, without a date, of "next week"."""
     dates = list(_DATE.finditer(text))
     for match in dates:
         day = _last_day(match)

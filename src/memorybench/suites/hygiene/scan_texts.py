@@ -55,11 +55,12 @@ class Text(Struct, frozen=True):
     """The name of the value: a JSON key or a column."""
     line: int = 1
     column: int = 1
-    """Line and column of the file where the text begins; both are 1 in a database or store."""
+    """The line and column in the file at which the text begins, from 1; both are 1 in a database or store."""
     pointer: str = ""
     """The place in a structured file: a JSON pointer, `table/rowid/column`, or `#` for a comment."""
     group: str = ""
-    """The file, key or table column that the text belongs to. Texts of one group are compared more closely."""
+    """Names the file, or the key or table column in it, that the text belongs to. Texts of one group are compared more
+    closely."""
 
     is_statement: bool = True
     """False for keys and comments: they are read only for secrets, personal data and injections."""
@@ -86,7 +87,7 @@ class Reading:
 def read_paths(paths: list[str]) -> Reading:
     """Read the texts of files and folders, each file once.
 
-    Raise BadInput if a path does not exist, or names a file that cannot be read. Unreadable files of folders are
+    Raise BadInput if a path does not exist, or names a file that cannot be read. Unreadable files in a folder are only
     counted.
     """
     reading = Reading()
@@ -115,13 +116,16 @@ def read_paths(paths: list[str]) -> Reading:
                 reading.texts += texts
         if path.is_file() and reading.skipped[_UNREADABLE] > unreadable:
             raise BadInput(
-                name, "cannot be read", expected="a text file or an SQLite database", remedy="check its permissions"
+                name, "cannot be read", expected="a text file or a SQLite database", remedy="check its permissions"
             )
     return reading
 
 
 def _files(folder: Path, reading: Reading) -> Iterator[Path]:
-    """Yield the files of a folder in order. Links that leave the folder are not followed."""
+    """Yield the files of a folder and its subfolders in order.
+
+    Folders such as `.git` and `node_modules`, results of memorybench, and links that leave the folder are skipped.
+    """
     root = folder.resolve()
 
     def count_unreadable(_: OSError) -> None:

@@ -58,14 +58,14 @@ class Violation(Record):
     control: str | None = Field(default=None, min_length=1)
     """Harmless content for the same writes. If the store refuses this, too, its refusal does not count as a defence."""
     defended_by: Literal["refusal", "curation"] = "refusal"
-    """`refusal`: the store must block the writes. `curation`: it may also accept them if its curator removes them."""
+    """What counts as a defence. `refusal`: the store blocks the writes. `curation`: or its curator removes them."""
 
 
 class Deterministic(Record):
     well_behaved: tuple[Step, ...] = ()
     violation: Violation
     equivalent: Mapping[str, str] = {}
-    """Mutants that do no harm, by name, with the reason."""
+    """By name of a mutant: the reason why it does no harm."""
 
 
 class RealModel(Record):
@@ -97,7 +97,7 @@ class Scenario(Case):
         return tuple(assertion for assertion in self.assertions if phase in assertion.phases)
 
     def with_planted_values(self, seed: int) -> tuple[Scenario, Mapping[str, str]]:
-        """Return the scenario with its placeholders filled in, and the values by name, such as `secret:api_key`."""
+        """Return the scenario with values in place of placeholders, and these values by name (`secret:api_key`)."""
         plain = self.plain()
         values = generate_values(planted_names(plain), seed, self.id)
         return Scenario.model_validate(fill_placeholders(plain, values)), values

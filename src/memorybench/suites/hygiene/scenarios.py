@@ -77,7 +77,7 @@ def load_scenarios(*folders: Path) -> tuple[Scenario, ...]:
                     str(path),
                     f"{preview(scenario.id)} is also the id of {paths[scenario.id]}",
                     expected="unique ids",
-                    remedy="rename one of them",
+                    remedy="change the id in one of the files",
                 )
             paths[scenario.id] = path
             scenarios.append(scenario)
@@ -99,7 +99,8 @@ def _check_files(scenario: Scenario, document: Document) -> None:
         if other is not None:
             raise BadInput(
                 where,
-                f"{preview(name)} and {preview(names[other])} cannot both be files: one is the other, or its folder",
+                f"{preview(name)} and {preview(names[other])} cannot both be files: one is equal to the other, "
+                "or contains it",
                 remedy="rename one of them",
             )
         names[path] = name
@@ -155,7 +156,9 @@ def _check_assertions(scenario: Scenario, document: Document) -> None:
             if unknown is not None or not planted:
                 raise BadInput(
                     part.where("secrets"),
-                    f"the scenario does not contain the secret {preview(unknown)}" if unknown else "there is no secret",
+                    f"the scenario does not contain the secret {preview(unknown)}"
+                    if unknown
+                    else "the scenario contains no secret",
                     expected="${secret:KIND} in a step, a file or a prompt of the scenario",
                 )
         if isinstance(assertion, CallTrace) and not assertion.has_bounds and assertion.rate == "restraint":
@@ -176,7 +179,7 @@ def _check_assertions(scenario: Scenario, document: Document) -> None:
 
 
 def _check_references(scenario: Scenario, assertion: Assertion, part: Document) -> None:
-    """Raise BadInput if the assertion refers to a fact, moment or session that one of its phases does not have."""
+    """Raise BadInput if the assertion refers to a fact, moment or session that is missing in one of its phases."""
     scripts: Mapping[Phase, Script] = {
         "well_behaved": scenario.deterministic.well_behaved,
         "violation": scenario.deterministic.violation.steps,

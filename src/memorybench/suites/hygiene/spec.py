@@ -14,8 +14,8 @@ from memorybench.suites.spec import ShardedSpec, Spec, flag
 
 REFERENCE = "reference"
 FORGET, CORRECTIONS = "forgetting", "corrections"
-"""The names of the case sets of `hygiene forget` and `hygiene corrections`, and the `mode` of their saved runs. The
-mode of `hygiene run` is `scenarios`; older runs have none."""
+"""For `hygiene forget` and `hygiene corrections`: the name of the case set, and the `mode` in the saved spec of a run.
+The mode of `hygiene run` is `scenarios`; its older runs have none."""
 
 
 def new_seed() -> int:
@@ -24,9 +24,15 @@ def new_seed() -> int:
 
 class HygieneSpec(ShardedSpec):
     scenarios: tuple[str, ...] = flag(
-        (), help="Run these scenarios.", name="scenarios", metavar="SCENARIO", default_text="all"
+        (),
+        help="Run these scenarios; `memorybench hygiene list` shows them.",
+        name="scenarios",
+        metavar="SCENARIO",
+        default_text="all",
     )
-    folders: tuple[str, ...] = flag((), help="Add folders with scenario files.", name="--scenarios", metavar="DIR")
+    folders: tuple[str, ...] = flag(
+        (), help="Also read scenario files from these folders.", name="--scenarios", metavar="DIR"
+    )
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
     seed: int | None = flag(
         None,
@@ -40,7 +46,7 @@ class HygieneSpec(ShardedSpec):
     model: str | None = flag(None, help="Set the agent's model.", metavar="MODEL")
     tools: ToolSurface | None = flag(
         None,
-        help="Give the agent our tools or the MCP server's own.",
+        help="Give the agent memorybench's tools, or the MCP server's own.",
         metavar="ours|server",
         default_text="server for an MCP store",
     )
@@ -56,10 +62,18 @@ class HygieneSpec(ShardedSpec):
 
 class ForgetSpec(Spec):
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
-    seed: int = flag(new_seed, help="Seed the made-up facts.", metavar="N", default_text="a new one per run")
-    look_in: tuple[str, ...] = flag((), help="Also search these files and folders.", metavar="PATH")
-    wait: float = flag(0.0, help="Wait this many seconds for background jobs.", metavar="SECONDS", ge=0)
-    strict: bool = flag(False, help="Also fail if a step cannot tell.")
+    seed: int = flag(new_seed, help="Make up the facts with this seed.", metavar="N", default_text="a new one per run")
+    look_in: tuple[str, ...] = flag(
+        (), help="Also search these files and folders for the deleted facts.", metavar="PATH"
+    )
+    wait: float = flag(
+        0.0,
+        help="Wait this long after deletions, for the store's background jobs.",
+        metavar="SECONDS",
+        default_text="0",
+        ge=0,
+    )
+    strict: bool = flag(False, help="Also fail if a step's result is `cannot tell`.")
 
     @field_validator("look_in")
     @classmethod
@@ -70,6 +84,8 @@ class ForgetSpec(Spec):
 
 class CorrectionsSpec(Spec):
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
-    seed: int = flag(new_seed, help="Seed the made-up statements.", metavar="N", default_text="a new one per run")
+    seed: int = flag(
+        new_seed, help="Make up the statements with this seed.", metavar="N", default_text="a new one per run"
+    )
     curate: bool = flag(False, help="Run the store's curation before the search.")
     model: str | None = flag(None, help="Also let this model answer from the search results.", metavar="MODEL")

@@ -1,4 +1,4 @@
-"""The hygiene suite: does a store, or an agent, keep memory free of noise, secrets, duplicates and lost facts?"""
+"""The hygiene suite: does a store or an agent keep noise, secrets and duplicates out of a memory, and lose no facts?"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _RUN = 3
 
 
 async def find_held_credential(evidence: Evidence, fixture: Snapshot) -> list[Finding]:
-    """Return one finding if a fact or the history has a credential that the fixture does not have, else none."""
+    """Return one finding if a fact or the history has a credential that was not there at the beginning, else none."""
     known = {text for facts in fixture.facts.values() for fact in facts for text in _texts(fact.content, fact.source)}
     texts = {
         text: f"a fact of {user}"
