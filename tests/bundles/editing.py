@@ -32,6 +32,10 @@ RUNS = {
         *("audit", "DATASET", "--model", "scripted/quote", "--judge-model", "scripted/judge"),
         *("--providers", "bm25", "full-context", "--limit", "12"),
     ),
+    "orders": (
+        *("audit", "DATASET", "--probes", "PROBES", "--kinds", "temporal", "--limit", "12"),
+        *("--model", "scripted/quote", "--judge-model", "scripted/judge", "--providers", "bm25", "full-context"),
+    ),
     "extraction": (
         *("extraction", "run", "--extractor", "hoarder", "--limit", "6"),
         *("--judge-model", "scripted/judge", "--canaries", "4", "--no-targets"),

@@ -121,7 +121,7 @@ def _steps_of_twin(forgery: Forgery, row: dict[str, Any]) -> int:
 def test_bad_scores_of_pairs_cannot_be_left_out(
     command: Command, bundle: Callable[..., Path], score: str, subject: str, version: str
 ) -> None:
-    forgery = Forgery(bundle("audit"))
+    forgery = Forgery(bundle("audit" if score == "paired" else "orders"))
     forgery.run["program"] = version or forgery.run["program"]
     rows = [row for row in _with_score(forgery, score, 0.0) if _subject(row) == subject]
     assert rows

@@ -53,7 +53,7 @@ def test_a_result_follows_from_the_findings(
     files["steps.jsonl"] = as_lines(steps)
     files["run.json"] = files["run.json"].replace(b"memorybench 0.1.0", version.encode())
     with monkeypatch.context() as patch:  # the attacker computes scores with code that does not check this
-        patch.setattr("memorybench.suites.hygiene.rescoring.has_own_result", lambda *_, **__: True, raising=False)
+        patch.setattr("memorybench.suites.hygiene.rescoring.is_consistent", lambda *_, **__: True, raising=False)
         files = derive_files(rescore_files(path, files, {}))
     trials = [row["body"]["trial"] for row in rows_of(files, "outcomes.jsonl")]
     assert any(trial["variant"] == phase for trial in trials)

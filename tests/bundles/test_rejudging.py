@@ -112,12 +112,27 @@ def test_a_crash_repeats_no_recorded_call(command: Command, bundle: MakeBundle, 
     assert len(stub.calls) <= 6 + was_killed, "only the call that was in flight may be repeated"
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_judge_that_cannot_be_reached_is_named_with_the_reason(
+    command: Command, bundle: MakeBundle, stub: Stub, options: tuple[str, ...]
+) -> None:
+    path = bundle("judged")
+    write_card(command, stub, baseUrl="http://127.0.0.1:9/v1")
+    said = command("verify", str(path), "--rejudge", "referee", *options)
+    assert said.code == 1
+    assert "referee: POST http://127.0.0.1:9/v1/chat/completions: cannot connect" in said.err
+    if options:
+        assert "cannot connect" in said.json["rejudge"]["problem"]
+        assert {one["reason"] for one in said.json["rejudge"]["sample"]} == {"the judge was not asked"}
+
+
 @pytest.mark.slow
 def test_an_exhausted_budget_leaves_verdicts_for_later(command: Command, bundle: MakeBundle, stub: Stub) -> None:
     path = bundle("judged")
     options = ("--sample", "6", "--concurrency", "1")
     said = rejudge(command, path, *options, "--budget", "0.004")
     assert said.code == 1
+    assert "the budget is used up" in said.err
     assert len(stub.calls) == 2
     assert said.json["consistent"] is True
     assert said.json["rejudge"]["counts"] == {"scored": 2, "blocked": 4}

@@ -40,12 +40,30 @@ def test_a_bundle_of_each_suite_is_verified(command: Command, bundle: MakeBundle
     assert "proved" in levels(document, "scores")
     judged = {"proved"} if name not in ("plain", "hygiene") else set()
     assert levels(document, "models") == levels(document, "canaries") == levels(document, "verdicts") == judged
-    assert levels(document, "selection") == ({"declared"} if name in ("extraction", "hygiene") else {"proved"})
+    assert levels(document, "selection") == (
+        {"declared"} if name in ("extraction", "hygiene", "orders") else {"proved"}
+    )
     for declared in ("replies", "times and costs", "other runs"):
         assert levels(document, declared) == {"declared"}
     # some settings of a benchmark follow from its questions
     assert levels(document, "settings") == {"declared", *(["proved"] if name in ("plain", "judged") else [])}
     assert command("verify", str(path)).code == 0
+
+
+def test_a_changed_outcome_is_named_with_what_differs(command: Command, bundle: MakeBundle) -> None:
+    path = bundle("plain")
+    files = read_files(path)
+    first, second, *others = rows_of(files, "outcomes.jsonl")
+    second["ordinal"] = first["ordinal"]
+    score = second["body"]["scores"][0]
+    recorded, score["value"] = score["value"], 0.25
+    score = f"{score['name']} is recorded as 0.25, but computed again {recorded:g}"
+    write_files(path, files | {"outcomes.jsonl": as_lines([first, second, *others])})
+    said = command("verify", str(path), "--json")
+    assert said.code == 1
+    examples = [example for one in said.json["claims"] for example in one["examples"]]
+    assert any(example.endswith(": another outcome has the same place in the order of trials") for example in examples)
+    assert any(example.endswith(f": {score}") for example in examples)
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ def test_a_chosen_option_decides_whether_an_answer_is_right(command: Command, bu
     def change(verdict: dict[str, Any]) -> None:
         verdict["correct"] = verdict["correct"] or bool(verdict["choice"])
 
-    path = bundle("audit")
+    path = bundle("orders")
     files = read_files(path)
     assert any(step["name"] == "judge" and step["result"]["choice"] for step in rows_of(files, "steps.jsonl"))
     assert forge(path, change, {}) == set()

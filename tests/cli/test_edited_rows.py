@@ -52,7 +52,7 @@ def edit(folder: Path) -> Iterator[sqlite3.Connection]:
 def test_validate_counts_the_rows_it_checked(command: Command, recorded: Path) -> None:
     said = command("validate", str(recorded / "results.db"))
     assert said.code == 0, said.err
-    assert "1 runs" in said.out
+    assert "1 run," in said.out
     assert "without" not in said.out, "every row has a checksum"
 
 
@@ -109,7 +109,7 @@ def test_validate_finds_a_deleted_outcome(command: Command, recorded: Path, tmp_
 def test_validate_checks_a_file_under_any_name(command: Command, recorded: Path, tmp_path: Path) -> None:
     copy = tmp_path / "shared.db"
     shutil.copy(recorded / "results.db", copy)
-    assert "1 runs" in command("validate", str(copy)).out
+    assert "1 run," in command("validate", str(copy)).out
     with closing(sqlite3.connect(copy)) as db:
         db.execute("UPDATE steps SET cost = 1")
         db.commit()

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -410,7 +410,7 @@ def write_shared_questions(folder: Path) -> None:
     (folder / "benchmarks/configs/shared.yaml").write_text(yaml.safe_dump(config))
 
 
-def merge_differing_shards(command: Command, stub: Stub, replies: Iterable[tuple[str, str]]) -> Said:
+def merge_differing_shards(command: Command, stub: Stub, replies: Sequence[tuple[str, str]]) -> Said:
     """Merge shards whose model and judge gave these replies, each shard its own."""
     write_shared_questions(command.folder)
     words = ("eval", "--benchmarks", "shared", "--providers", "none", "oracle", "--answering-model", "gpt-4o")
@@ -418,9 +418,9 @@ def merge_differing_shards(command: Command, stub: Stub, replies: Iterable[tuple
     for number, (answer, verdict) in enumerate(replies, 1):
         texts = {"gpt-4o": answer, "gpt-4.1": verdict}
         stub.always(completion(lambda call, own=texts: own[call.json["model"]]))
-        shard = ("--shard", f"{number}/2", "--run-id", "part", "--output", f"machine-{number}")
+        shard = ("--shard", f"{number}/{len(replies)}", "--run-id", "part", "--output", f"machine-{number}")
         command(*words, *shard)
-    said = merge(command, "machine-1", "machine-2", "--json")
+    said = merge(command, *(f"machine-{number}" for number in range(1, len(replies) + 1)), "--json")
     assert said.code == 0, said.err
     return said
 
@@ -457,6 +457,20 @@ def test_a_verdict_that_one_shard_could_not_read_does_not_contradict_a_merged_ru
     assert contradictions(command) == []
     stub.always(completion("yes"))
     assert command("eval", "--resume", "all", "--json").json["counts"]["scored"] == 16
+    assert contradictions(command) == []
+
+
+@pytest.mark.parametrize("verdicts", [("perhaps", "yes", "yes"), ("perhaps", "perhaps", "yes")])
+def test_a_verdict_that_one_shard_has_is_not_asked_for_again(
+    command: Command, stub: Stub, verdicts: tuple[str, ...]
+) -> None:
+    merge_differing_shards(command, stub, [("red", verdict) for verdict in verdicts])
+    asked = Counter(json.dumps(call.json) for call in stub.calls)
+    shared = {request for request, times in asked.items() if times >= len(verdicts)}
+    calls = len(stub.calls)
+    stub.always(completion("yes"))
+    assert command("eval", "--resume", "all", "--json").json["counts"]["scored"] == 16
+    assert not shared & {json.dumps(call.json) for call in stub.calls[calls:]}
     assert contradictions(command) == []
 
 

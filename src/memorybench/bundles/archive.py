@@ -1,7 +1,7 @@
 """The file of a bundle: a zip with a fixed set of names. Writes reproducible bytes, and checks everything it reads.
 
-A bundle may come from a stranger. Only the names below are read, each once, and nothing is unpacked to a path that the
-file chooses.
+A bundle may come from a stranger. Each file must have one of the names below, no name may occur twice, and no path from
+the zip is ever used to write a file.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ _LARGEST_SMALL = 256 * 1024**2
 """The most bytes of a file in the bundle that is read into memory as a whole."""
 _LONGEST_LINE = 64 * 1024**2
 _MOST_TIMES, _ALWAYS = 250, 64 * 1024**2
-"""The content may be this many times larger than the bundle; content up to `_ALWAYS` bytes is always accepted."""
+"""The unpacked content may have `_MOST_TIMES` the size of the bundle; up to `_ALWAYS` bytes are always accepted."""
 _CHUNK = 1024 * 1024
 _LOCAL, _END = struct.Struct("<26xHH"), struct.Struct("<4s16xH")
-"""Read the lengths of name and extra fields from an entry's header, and the comment's length from the file's end."""
+"""Formats to read two parts of a zip: the lengths of the name and the extra fields in an entry's header, and the
+signature and the length of the comment in the record at the end."""
 _DESCRIPTOR = 24
 """The most bytes of a data descriptor, which follows an entry whose size was unknown when its header was written."""
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -95,7 +96,10 @@ def has_too_many_values(content: bytes) -> bool:
 def write_archive(
     path: Path, files: Mapping[str, Path], *, public: bool, sign: Callable[[Manifest], str] | None = None
 ) -> Manifest:
-    """Write a bundle with these files, by name, and return its manifest. The same files give the same bytes."""
+    """Write a bundle and return its manifest. The same files give the same bytes.
+
+    `files` has the path of each file by its name in the bundle. `sign` returns the text of the bundle's signature.
+    """
     entries = {name: entry_of(source) for name, source in files.items()}
     manifest = Manifest(format=FORMAT, public=public, files=entries, root=merkle_root(entries, public))
     texts = {MANIFEST: canonical(manifest.plain())}
@@ -134,7 +138,7 @@ class Archive:
         return self.text(SIGNATURE) if SIGNATURE in self._archive.NameToInfo else None
 
     def text(self, name: str) -> str:
-        """Return the text of a whole file. Raise BadInput if it is too large, damaged or not JSON."""
+        """Return the text of a whole JSON file of the bundle. Raise BadInput if it is too large, damaged or invalid."""
         with self._errors(name), self._archive.open(name) as file:
             content = file.read(_LARGEST_SMALL + 1)
         if len(content) > _LARGEST_SMALL:
@@ -226,7 +230,7 @@ def _check_entries(path: Path, entries: Iterable[zipfile.ZipInfo]) -> None:
 
 
 def _check_layout(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raise BadInput if the zip has bytes outside its entries, in which other programs may find other files."""
+    """Raise BadInput if the zip has bytes outside of its entries: other programs may find more files there."""
     entries = sorted(archive.infolist(), key=lambda info: info.header_offset)
     starts = [*(info.header_offset for info in entries), archive.start_dir]
     with path.open("rb") as file:

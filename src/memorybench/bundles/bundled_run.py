@@ -20,7 +20,8 @@ from .contents import KeptRows
 from .rows import AttemptRow, CaseRow, NoteRow, OutcomeRow, RunRow, StepRow
 
 AUDIT_DATA = "dataset"
-"""First word of the name of an audit dataset's fingerprint; its id follows."""
+"""The first word in the name of an audit dataset's fingerprint, such as `dataset orders`; the id of the dataset
+follows."""
 
 
 class BundledRun(Struct):
@@ -32,7 +33,7 @@ class BundledRun(Struct):
     datasets: Mapping[str, Dataset | AuditDataset]
     """The benchmark data that is available on this machine, by benchmark."""
     known_config: Callable[[str], str | None] = lambda _: None
-    """Returns the text of a benchmark's config on this machine; None if the benchmark is unknown here."""
+    """A function that returns the text of a benchmark's config on this machine, or None if it is unknown here."""
     cases: dict[tuple[str, str], CaseRow] = field(default_factory=dict)
     """The cases, by benchmark and case id."""
     steps: dict[str, StepRow] = field(default_factory=dict)
@@ -41,7 +42,7 @@ class BundledRun(Struct):
     outcomes: list[OutcomeRow] = field(default_factory=list)
     judge_notes: list[str] = field(default_factory=list)
     same_inputs: set[str] = field(default_factory=set)
-    """The keys of steps whose inputs were recomputed and are equal; `judge_claims` and `score_claims` add them."""
+    """The keys of steps whose recorded inputs equal the recomputed ones; `judge_claims` and `score_claims` add them."""
 
     @property
     def is_public(self) -> bool:
@@ -94,7 +95,7 @@ class BundledRun(Struct):
         )
 
     def _case_keys(self) -> Iterable[tuple[str, str]]:
-        """Return the keys of all cases, in the order in which the run asked their questions."""
+        """Return benchmark and id of all cases: first those with an outcome, in the order of the report."""
         trials = (row.body.trial for row in sorted(self.outcomes, key=lambda row: row.ordinal))
         asked = dict.fromkeys((trial.benchmark, trial.case_id) for trial in trials)
         return [*(key for key in asked if key in self.cases), *(key for key in self.cases if key not in asked)]
@@ -108,7 +109,7 @@ class BundledRun(Struct):
         return marks.get(f"benchmark {name}") or marks.get(f"{AUDIT_DATA} {name}")
 
     def _recorded_conversations(self) -> Iterator[tuple[str, AuditDataset]]:
-        """Yield (id, dataset) of the audit datasets whose texts are in the bundle; only small ones are."""
+        """Yield (id, dataset) of each audit dataset whose text is in the bundle. A run keeps only short texts."""
         for name, mark in self.run.fingerprints.items():
             kind, _, id = name.partition(" ")
             if kind == AUDIT_DATA and mark.text is not None:

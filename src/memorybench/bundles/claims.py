@@ -47,7 +47,7 @@ class Verification(Record):
     public: bool
     claims: tuple[Claim, ...]
     same_inputs: frozenset[str] = Field(frozenset(), exclude=True)
-    """The keys of steps whose inputs were recomputed from the case and earlier steps and are equal."""
+    """The keys of steps whose recorded inputs equal those recomputed from the case and earlier steps."""
 
     @property
     def contradicted(self) -> list[Claim]:
@@ -83,7 +83,7 @@ def claim(
     n: int | None = None,
     names: Sequence[str] = (),
 ) -> Claim:
-    """Return a claim with at most five of the examples. If `n` is None, the number of all examples is its count."""
+    """Return a claim with at most five of the examples. If `n` is None, the claim's `n` is the number of examples."""
     count = len(examples) or None if n is None else n
     return Claim(
         name=name, level=level, text=text, n=count, examples=tuple(examples[:_MOST_EXAMPLES]), names=tuple(names)
@@ -98,7 +98,7 @@ def claims(
     n: int | None = None,
     names: Sequence[str] = (),
 ) -> Iterator[Claim]:
-    """Yield what `claim` returns if it is about anything: if there are examples, or `n` is above 0."""
+    """Yield the claim that `claim` returns, but only if there are examples or `n` is above 0."""
     if examples or n:
         yield claim(name, level, text, examples, n, names)
 
@@ -115,5 +115,5 @@ def name_list(names: Iterable[str]) -> str:
 
 
 def bundle_text(text: str) -> str:
-    """Return a text of the bundle, shortened and without control characters, for messages."""
+    """Return a text from the bundle, shortened and without control characters, for use in messages."""
     return shorten(printable(text), 400)

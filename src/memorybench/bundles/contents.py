@@ -48,7 +48,10 @@ _SHARED_RESULTS = (JUDGE_CHECK,)
 
 
 def write_rows(run_reader: RunReader, run: Run, folder: Path, *, public: bool) -> dict[str, Path]:
-    """Write the rows of a run to files in `folder`; return their paths by name. `public` leaves texts out."""
+    """Write the rows of a run to files in `folder`; return the paths of the files by name.
+
+    With `public`, leave out the texts of questions, memories, prompts and replies.
+    """
     files = {name: folder / name for name in (RUN, *_MAKERS)}
     files[RUN].write_text(canonical(_run_row(run, public).plain()) + "\n", encoding="utf-8")
     with ExitStack() as stack:
@@ -72,7 +75,7 @@ def _run_row(run: Run, public: bool) -> RunRow:
 
 
 def without_paths(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec with only the last part of each path, because folders reveal details of the author's machine."""
+    """Return a spec with each path cut to its last part, because folders reveal details of the author's machine."""
     return {key: _last_part(value) if key in PATHS else value for key, value in spec.items()}
 
 
@@ -188,7 +191,7 @@ class KeptRows(Rows, frozen=True):
 
 
 def _with_shared_scores(row: T, known: dict[Score, Score]) -> T:
-    """Return an outcome with the equal scores of other rows, because most are equal, such as 0 and 1."""
+    """Replace the scores of an outcome by equal Score objects in `known`, to save memory: most scores are 0 or 1."""
     if not isinstance(row, OutcomeRow):
         return row
     scores = tuple(known.setdefault(score, score) for score in row.body.scores)
@@ -199,12 +202,12 @@ def _with_shared_scores(row: T, known: dict[Score, Score]) -> T:
 def opened_run(rows: Rows) -> Iterator[tuple[str, Path]]:
     """Write the rows into a journal in a temporary folder; yield the id of the run and the results folder."""
     with temporary_folder("memorybench-bundle-") as place:
-        results = place / "results"  # its parent is ours, too: the viewer may read files there
+        results = place / "results"  # in a folder of our own, because the viewer may read files of the parent folder
         yield import_rows(rows, results), results
 
 
 def import_rows(rows: Rows, results: Path, run_id: str | None = None) -> str:
-    """Write the run of a bundle into a results folder, with its own id or `run_id`; return the id."""
+    """Write the run of a bundle into a results folder; return its id there: `run_id` if given, or the recorded id."""
     row = rows.run()
     run_id = run_id or row.id
     spec = {**without_paths(row.spec), "config_dirs": []}
@@ -227,7 +230,7 @@ def _imported_rows(rows: Rows, run: str) -> Iterator[ImportedRow]:
         texts = {"inputs": canonical(step.inputs), "result": canonical(step.result), "shared": int(step.shared)}
         yield "steps", {**values, **texts, "run": run}
         if step.reused_cost is not None and step.reused_from not in (None, run):
-            # the report reads what a reused step cost in the run that made it
+            # the report takes the cost of a reused step from the run that performed the step
             source = {"run": step.reused_from, "reused_from": None, "attempt": None, "cost": step.reused_cost[0]}
             yield "steps", {**values, **texts, **source, "inputs": "null", "result": "null", "shared": 0}
     for attempt in rows.of(ATTEMPTS, AttemptRow):
@@ -260,5 +263,5 @@ def report_document(run: str, results: Path) -> Mapping[str, Any]:
 
 
 def pretty(document: Any) -> str:
-    """Return indented JSON that is the same on each machine."""
+    """Return indented JSON with sorted keys, which is the same on each machine."""
     return json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n"

@@ -40,11 +40,11 @@ def _fingerprint_claims(bundle: BundledRun) -> Iterator[Claim]:
             redacted.append(bundle_text(name))
         else:
             wrong.append(bundle_text(name))
-    text = "recorded texts have their digests; that the run used these models and providers is declared"
+    text = "the digests of recorded texts are right; that the run used these models and providers is declared"
     yield from claims("fingerprints", "proved", text, n=len(proved))
     yield from claims("fingerprints", "declared", "only the digest is in the bundle", declared)
     yield from claims("fingerprints", "unchecked", "a secret was removed from the text", redacted)
-    yield from claims("fingerprints", "contradicted", "a text does not have its digest", wrong)
+    yield from claims("fingerprints", "contradicted", "the recorded digest is not that of the recorded text", wrong)
 
 
 def _config_claims(bundle: BundledRun) -> Iterator[Claim]:
@@ -59,8 +59,15 @@ def _config_claims(bundle: BundledRun) -> Iterator[Claim]:
             proved += 1
         else:
             others.append(bundle_text(name))
-    yield from claims("configs", "proved", "benchmarks are scored by the configs that they have here", n=proved)
-    text = "by which rules and prompts answers are scored: these benchmarks have another config here, or none"
+    yield from claims(
+        "configs",
+        "proved",
+        "the configs by which answers were scored are those of the benchmarks on this machine",
+        n=proved,
+    )
+    text = (
+        "the rules and prompts by which answers were scored: on this machine, the benchmark has another config or none"
+    )
     yield from claims("configs", "declared", text, others, names=others)
 
 
@@ -76,21 +83,28 @@ def _case_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) 
         others = _changed_cases(recorded.data.get(benchmark), rescorer)
         if others:
             changed += [f"{bundle_text(benchmark)}: {bundle_text(one)}" for one in others]
-        # conversations of the bundle itself do not show that they are those of the named data
+        # conversations from the bundle itself do not prove that they are those of the named data
         if others is None or given is None:
             declared.append(bundle_text(benchmark))
             continue
         count = sum(own == benchmark for own, _ in bundle.cases) - len(others)
-        text = "questions and gold are those of the data, which has the recorded fingerprint"
+        text = "questions and gold answers are those of the data on this machine, which has the recorded fingerprint"
         yield claim("cases", "proved", text, n=count)
     text = "that these are the questions, gold answers or scenarios of the named data, which is not available here"
     yield from claims("cases", "declared", text, declared)
-    yield from claims("cases", "contradicted", "are not the questions of the data", changed)
-    yield from claims("cases", "contradicted", "the data here has another fingerprint than the run recorded", wrong)
+    yield from claims(
+        "cases",
+        "contradicted",
+        "recorded questions or gold answers differ from those of the data on this machine",
+        changed,
+    )
+    yield from claims(
+        "cases", "contradicted", "the data on this machine has another fingerprint than the run recorded", wrong
+    )
 
 
 def _changed_cases(dataset: object, rescorer: Rescorer) -> Sequence[str] | None:
-    """Return the ids of cases that differ from the data; None if they cannot be compared."""
+    """Return the ids of recorded cases that differ from the data; None if they cannot be compared with it."""
     try:
         return None if dataset is None else rescorer.changed_cases(dataset)
     except CannotRescore:
@@ -109,7 +123,8 @@ def _selection_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Resco
             proved += len(selected)
         elif selected is not None and recorded.is_of_this_version:
             missing, added = len(selected - own[benchmark]), len(own[benchmark] - selected)
-            wrong.append(f"{bundle_text(benchmark)}: {missing} cases are missing, {added} are not selected")
+            text = f"{missing} of the selected cases are not in the run, and {added} of its cases are not selected"
+            wrong.append(f"{bundle_text(benchmark)}: {text}")
         else:
             declared.append(bundle_text(benchmark))
     text = "the settings select exactly these questions or probes from the data"
@@ -128,7 +143,7 @@ def _selected_cases(dataset: object, rescorer: Rescorer) -> set[str] | None:
 
 
 def _setting_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
-    """Check the settings that can be derived from the cases. A report depends on them, for example for its measures."""
+    """Check the recorded settings that can be derived from the cases, because the report depends on them."""
     has_cases = all((row.body.trial.benchmark, row.body.trial.case_id) in bundle.cases for row in bundle.outcomes)
     if not bundle.is_whole or not has_cases or not recorded.is_of_this_version:
         return  # cases of failed trials may be missing, and another version may derive other values
@@ -140,9 +155,9 @@ def _setting_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescore
         return
     wrong = [name for name, value in derived.items() if _unordered(bundle.run.spec.get(name)) != _unordered(value)]
     if wrong:
-        yield claim("settings", "contradicted", "do not follow from the cases", wrong)
+        yield claim("settings", "contradicted", "recorded settings differ from those computed from the cases", wrong)
     else:
-        text = f"follow from the cases: {name_list(derived)}"
+        text = f"the same if computed from the cases: {name_list(derived)}"
         yield claim("settings", "proved", text, n=len(derived))
 
 

@@ -1,4 +1,4 @@
-"""Describes a bundle for other tools: RO-Crate, Croissant and Every Eval Ever. All are derived from other files."""
+"""Describes a bundle for other tools as RO-Crate, Croissant and Every Eval Ever, from the other files of the bundle."""
 
 from __future__ import annotations
 

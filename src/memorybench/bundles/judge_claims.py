@@ -24,6 +24,7 @@ from memorybench.suites.replayed_steps import (
     Rescorer,
     SilentModel,
 )
+from memorybench.text.quantities import quantity
 
 from .bundled_run import BundledRun
 from .claims import Claim, Level, bundle_text, claim, claims
@@ -31,7 +32,7 @@ from .rows import StepRow
 
 
 def judge_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
-    """Check the models of steps, the verdicts of the judge, and its check with known answers."""
+    """Check which models the steps called, the judge's verdicts, and the judge check (on cases with known answers)."""
     yield from _model_claims(bundle)
     yield from _verdict_claims(bundle)
     yield from _canary_claims(bundle, recorded, rescorer)
@@ -67,11 +68,13 @@ def _model_claims(bundle: BundledRun) -> Iterator[Claim]:
     yield from claims("models", "declared", "why a model has several settings, such as temperatures", several)
     yield from claims("models", "contradicted", "steps asked other models than the settings name", wrong)
     others = _other_subjects(bundle)
-    yield from claims("models", "contradicted", "steps name another model or provider than their inputs", others)
+    yield from claims(
+        "models", "contradicted", "the model or provider of a step differs from the one in its inputs", others
+    )
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:
-    """Return a text for each step whose recorded subject differs from the model or provider in its inputs."""
+    """Return a text for each search, answer or verdict that names another provider or model than its inputs do."""
     asked = {"search": "provider", "answer": "model", **dict.fromkeys(VERDICTS, "model")}
     wrong = []
     for step in bundle.steps.values():
@@ -79,7 +82,8 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
         own = step.inputs.get(role) if role and isinstance(step.inputs, dict) else None
         if isinstance(own, dict) and (own.get("name"), own.get("role")) != (step.subject, role):
             wrong.append(
-                f"{bundle_text(step.name)} {step.key} names {bundle_text(step.subject)}, not its inputs' {role}"
+                f"{bundle_text(step.name)} {step.key}: recorded for {bundle_text(step.subject)}, but its inputs name"
+                f" another {role}"
             )
     return wrong
 
@@ -108,10 +112,17 @@ def _verdict_claims(bundle: BundledRun) -> Iterator[Claim]:
         proved += is_same
         if not is_same:
             wrong.append(f"{bundle_text(step.name)} {step.key}")
-    yield from claims("verdicts", "proved", "the judge's reply, read again, gives the recorded verdict", n=proved)
+    yield from claims(
+        "verdicts", "proved", "the recorded replies of the judge, read again, give the recorded verdicts", n=proved
+    )
     text = "the recorded reply is not the whole reply, and cannot be read again"
     yield from claims("verdicts", "declared", text, n=declared)
-    yield from claims("verdicts", "contradicted", "the judge's reply gives another verdict", wrong)
+    yield from claims(
+        "verdicts",
+        "contradicted",
+        "a recorded reply of the judge, read again, does not give the recorded verdict",
+        wrong,
+    )
 
 
 def _canary_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer) -> Iterator[Claim]:
@@ -120,7 +131,12 @@ def _canary_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescorer
     verdicts = [key for key, step in bundle.steps.items() if step.name == CANARY]
     if not checks:
         if verdicts and bundle.run.status == "complete":
-            yield claim("canaries", "contradicted", "verdicts on canaries were not counted", verdicts)
+            yield claim(
+                "canaries",
+                "contradicted",
+                "there are verdicts on canaries, but no check of the judge that counts them",
+                verdicts,
+            )
         elif bundle.run.spec.get("judge"):
             yield claim("canaries", "declared", "that the judge was not checked with known answers")
         return
@@ -155,7 +171,7 @@ def _canary_level(
     if prompts_digest(canaries) != step.inputs.get("prompts") or (report.unreadable and steps.unused()):
         return "declared", f"{unknown}, which are not those of this version"
     if not is_same or (steps.other_verdicts and recorded.is_of_this_version):
-        return "contradicted", "the recorded verdicts give other counts"
+        return "contradicted", "the counts of the check differ from those of the recorded verdicts"
     if steps.other_verdicts or steps.redacted_verdicts:
         return "declared", "that the judge gave these verdicts on known answers: a reply cannot be read again"
     expected = _expected_canaries(bundle, rescorer)
@@ -164,9 +180,9 @@ def _canary_level(
     if recorded.is_of_this_version and is_only and steps.unused():
         return "contradicted", "not all recorded verdicts on known answers are counted"
     if recorded.is_of_this_version and expected is not None and limit != expected:
-        return "contradicted", f"the settings ask for {expected} known answers, and the check for {limit}"
+        return "contradicted", f"the settings ask for {expected} known answers, but the check used {limit}"
     if report.unreadable:
-        return "declared", f"that the judge gave {report.unreadable} replies that cannot be read"
+        return "declared", f"that the judge gave {quantity(report.unreadable, 'reply', 'replies')} that cannot be read"
     if expected != limit or steps.unused() or not report.counts:
         return "declared", "that the judge was checked with these known answers, and no others"
     bundle.same_inputs.update((step.key, *steps.same_inputs))
@@ -189,7 +205,7 @@ def _expected_canaries(bundle: BundledRun, rescorer: Rescorer) -> int | None:
 
 
 def _note_claims(bundle: BundledRun, recorded: RecordedRun) -> Iterator[Claim]:
-    """Yield a claim if the notes about the judge contradict its check."""
+    """Yield a claim if the run's notes about its judge differ from the counts of the judge check."""
     checks = [step for step in bundle.steps.values() if step.name == JUDGE_CHECK]
     if any(step.result is None for step in checks) or not recorded.is_of_this_version:
         return  # left out, or written in other words
@@ -202,4 +218,6 @@ def _note_claims(bundle: BundledRun, recorded: RecordedRun) -> Iterator[Claim]:
     wrong = [bundle_text(text) for text in bundle.judge_notes if text not in expected]
     if not bundle.judge_notes and checks:
         wrong.append("the note is missing")
-    yield from claims("canaries", "contradicted", "a note about the judge does not follow from its check", wrong)
+    yield from claims(
+        "canaries", "contradicted", "a note about the judge differs from the one that its check gives", wrong
+    )

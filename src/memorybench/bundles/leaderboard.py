@@ -29,15 +29,16 @@ from .verification import verify_bundle
 
 PAGE, BUNDLES = "index.html", "bundles"
 GetDatasets = Callable[[Path], Mapping[str, Dataset | AuditDataset]]
-"""Returns the data of a bundle's benchmarks that is available on this machine, by benchmark."""
-_UNTOLD = ("Run ID", "Providers", "Benchmarks")
-"""Facts about a run that are left out of the details, because the rows of the page show them."""
+"""A function that takes the path of a bundle and returns the data of its benchmarks that is available on this machine,
+by benchmark."""
+_FACTS_IN_ROWS = ("Run ID", "Providers", "Benchmarks")
+"""The names of facts about a run that are left out of its details, because the rows of the page show them."""
 VERIFICATION = {
     "recomputed with data": "scores recomputed, questions checked",
     "recomputed": "scores recomputed, questions declared",
     "consistent": "scores declared, measures recomputed",
 }
-"""The text on the page for each level of a bundle."""
+"""The text on the page for each level of a bundle (`Verification.level`)."""
 
 
 class Entry(Struct, frozen=True):
@@ -48,7 +49,7 @@ class Entry(Struct, frozen=True):
     measures: tuple[Measure, ...]
     """The main measures. Entries are ordered by the first one."""
     failed: int
-    """The number of trials that failed. Those that would have a bad result may make the measures better."""
+    """The number of trials that failed. The measures do not include them, so that failures can make measures better."""
     cost: str
     verification: str
     signature: str
@@ -63,7 +64,7 @@ class Refused(Struct, frozen=True):
 
 
 class Board(Struct):
-    """Entries that can be compared, because they have the same questions, data, answering model and judge."""
+    """One table of the page: entries that have the same questions, data, answering model, judge and judge prompt."""
 
     title: str
     settings: Mapping[str, str]
@@ -130,7 +131,7 @@ def _add(boards: dict[str, Board], path: Path, found: Verification) -> None:
 def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[str, Board, Entry]]:
     suite, summary = suite_of(stored.run), stored.summary
     names = suite.main_measures(stored)
-    facts = {name: bundle_text(text) for name, text in suite.facts(stored.runs).items() if name not in _UNTOLD}
+    facts = {name: bundle_text(text) for name, text in suite.facts(stored.runs).items() if name not in _FACTS_IN_ROWS}
     signed = next((claim for claim in found.claims if claim.name == "signature"), None)
     roles: dict[str, str] = {}
     cases: dict[str, set[str]] = {}
@@ -151,7 +152,7 @@ def _entries(stored: StoredRun, path: Path, found: Verification) -> list[tuple[s
             "judge": bundle_text(str(stored.spec.get("judge") or "none")),
             "data": data.digest[:12] if data else "unknown",
         }
-        # a lenient prompt gives better scores: runs with other prompts have a table of their own
+        # a lenient prompt gives better scores, so runs with another judge prompt have a table of their own
         prompts, custom = stored.run.fingerprints.get(f"judge prompts of {benchmark}"), stored.spec.get("judge_prompt")
         if custom:
             settings["judge prompt"] = f"custom {digest(custom)[:12]}"

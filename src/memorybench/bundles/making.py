@@ -29,7 +29,7 @@ from .documents import croissant, every_eval_ever, ro_crate
 from .rows import RunRow
 
 Sign = Callable[[Manifest, RunRow, Mapping[str, Any]], str]
-"""Takes the manifest, the row of the run and its report; returns the text of the signature."""
+"""A function that takes the manifest, the run and its report, and returns the text of the signature."""
 
 
 def make_bundle(stored: StoredRun, output: Path, *, public: bool = False, sign: Sign | None = None) -> Manifest:
@@ -38,7 +38,7 @@ def make_bundle(stored: StoredRun, output: Path, *, public: bool = False, sign: 
     if len(stored.parts) > 1:
         raise BadInput("RUN", "the run consists of several shards", remedy="merge them first with `memorybench merge`")
     if run.status == "running":
-        raise BadInput(run.id, "the run has not ended", remedy="wait until it has ended, or resume it")
+        raise BadInput(run.id, "the run has not ended", remedy="wait until the run has ended, or resume the run")
     with temporary_folder("memorybench-bundle-") as folder:
         files = write_rows(stored.parts[0][0], run, folder, public=public)
         document = _report(folder, files, run.id, public)
@@ -67,9 +67,9 @@ def _report(folder: Path, files: Mapping[str, Path], run: str, public: bool) -> 
 
 
 def derived_texts(run: RunRow, report: Mapping[str, Any], entries: Mapping[str, Entry]) -> dict[str, str]:
-    """Return the contents of the files that are derived from the rows: the report, and descriptions for other tools.
+    """Return the texts, by name, of files that are derived from the rows: the report, and descriptions for other tools.
 
-    `entries` are the digests and sizes of the files with rows.
+    `entries` are the digests and sizes of the files with rows, by name.
     """
     texts = {REPORT: pretty(report), RO_CRATE: pretty(ro_crate(run))}
     texts[EVERY_EVAL_EVER] = pretty(every_eval_ever(run, report, entries[OUTCOMES]))

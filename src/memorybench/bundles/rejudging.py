@@ -1,4 +1,4 @@
-"""Asks another judge about a sample of the verdicts of a bundle, and compares the two.
+"""Asks another judge about a sample of the recorded verdicts of a bundle, and compares the verdicts of the two judges.
 
 The calls are a run in the journal, so each verdict is paid for once: repeating the command resumes the run.
 """
@@ -40,9 +40,9 @@ from .rows import OutcomeRow, StepRow
 
 SUITE = "rejudge"
 _JUDGED = ("judge", STEP, SUPPORT)
-"""Names of steps with a verdict on which a score depends; verdicts on canaries (known answers) are not included."""
+"""The names of steps whose verdict is used for a score; verdicts on canaries (known answers) are not included."""
 _JUDGE = "judge model"
-"""The name of the fingerprint of the other judge."""
+"""The name of the fingerprint, in the run of the second judge's calls, of the second judge."""
 _LONGEST = 200
 
 
@@ -90,7 +90,7 @@ class Rejudged(Record):
 
 
 class Rejudging(Struct, frozen=True):
-    """The agreement of two judges."""
+    """The recorded and the other judge's verdicts on a sample, and how far they agree."""
 
     judge: str
     recorded_judges: tuple[str, ...]
@@ -101,6 +101,8 @@ class Rejudging(Struct, frozen=True):
     costs: RunCosts
     """The costs of the calls. Replies that were reused from an earlier sample cost nothing."""
     is_interrupted: bool
+    problem: str = ""
+    """Why the judge was not asked about the whole sample, such as a server that cannot be reached, and what to do."""
 
     @property
     def compared(self) -> list[Rejudged]:
@@ -142,6 +144,7 @@ class Rejudging(Struct, frozen=True):
             "sampled": len(self.verdicts),
             "prompts_proved": sum(one.is_prompt_proved for one in self.verdicts),
             "counts": dict(counts),
+            "problem": self.problem,
             "compared": len(self.compared),
             "agreed": len(self.compared) - len(self.disagreements),
             "agreement": self.agreement._asdict(),
@@ -168,7 +171,7 @@ def draw_sample(path: Path, found: Verification, size: int, seed: int) -> Sample
             "--rejudge",
             "the bundle is public, so it does not contain prompts and answers",
             expected="a bundle with texts",
-            remedy="ask its author for one made without --public",
+            remedy="ask the author for a bundle made without --public",
         )
     with open_archive(path) as archive:
         if archive.manifest.root != found.root or archive.changed_files():
@@ -224,7 +227,7 @@ def _expected_prices(steps: Iterable[JudgedStep], model: ResolvedModel) -> list[
 
 
 def _recorded_steps(results: Path, judge: Fingerprint) -> set[str]:
-    """Return the keys of the steps on which this judge has already given a verdict, in any earlier sample."""
+    """Return the keys of the steps on which this other judge has already given a verdict, in any earlier sample."""
     if not journal_of(results).exists():
         return set()
     with RunReader.open(results) as run_reader:
@@ -238,10 +241,10 @@ def _recorded_steps(results: Path, judge: Fingerprint) -> set[str]:
 
 
 def _calls_within(budget: float | None, concurrency: int, steps: Iterable[JudgedStep], model: ResolvedModel) -> int:
-    """Return how many calls about the steps may be in flight, so that these alone do not use up the budget.
+    """Return how many calls may be in flight at once, so that together they cost at most the budget.
 
-    The author of the bundle decides how long the prompts are, so one call may be expensive. Raise BadInput if one would
-    cost more than the budget.
+    The author of the bundle decides how long the prompts are, so a call may be expensive. Raise BadInput if a single
+    call would cost more than the budget.
     """
     dearest = max((price or 0.0 for price in _expected_prices(steps, model)), default=0.0)
     if budget is None or not dearest:
@@ -265,7 +268,7 @@ def rejudge(
     concurrency: int = 10,
     budget: float | None = None,
 ) -> Rejudging:
-    """Ask the model for its own verdict on each step of the sample, until `budget` dollars are spent."""
+    """Ask the model for its own verdict on each step of the sample, until `budget` dollars are spent (None: no end)."""
     marks = {
         "bundle": Fingerprint.of(sample.root),
         "sample": Fingerprint.of_list([step.key for step in sample.steps]),
@@ -286,6 +289,9 @@ def rejudge(
         outcomes = {outcome.trial.case_id: outcome for outcome in run_reader.outcomes(run.id)}
         costs = RunCosts.of(run_reader, run_reader.run(run.id))
     recorded = {step.judge.name: step.judge for step in sample.steps}
+    problem = "the budget is used up; repeat the command with a larger --budget" if ending.is_blocked else ""
+    if ending.paused:
+        problem = f"{ending.paused}; start the service, then repeat the command"
     return Rejudging(
         judge=model.name,
         recorded_judges=tuple(_text(name) for name in recorded),
@@ -295,6 +301,7 @@ def rejudge(
         run_id=run.id,
         costs=costs,
         is_interrupted=ending.interrupted,
+        problem=problem,
     )
 
 
@@ -314,7 +321,7 @@ async def _ask(model: Model, step: JudgedStep, steps: Steps) -> Performed:
 
 def _rejudged(step: JudgedStep, outcome: Outcome | None, found: Verification) -> Rejudged:
     verdict = None if outcome is None or outcome.status != "scored" else outcome.score("verdict")
-    reason = ""
+    reason = "the judge was not asked"
     if outcome is not None:
         reason = outcome.failure.message if outcome.failure is not None else outcome.shown.reason
     return Rejudged(

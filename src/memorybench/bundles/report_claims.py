@@ -18,7 +18,7 @@ from .claims import Claim, bundle_text, claim
 from .contents import opened_run, pretty, report_document, without_paths
 from .documents import croissant
 from .making import derived_texts
-from .score_claims import UNLIKE, impossible_scores
+from .score_claims import TOLERANCE, impossible_scores
 
 _MOST_PLACES = 20
 _DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
@@ -27,7 +27,7 @@ _DERIVED = (REPORT, RO_CRATE, EVERY_EVAL_EVER, CROISSANT)
 def report_claims(bundle: BundledRun) -> Iterator[Claim]:
     """Check that the report and the descriptions can be made again from the rows with the same result."""
     if without_paths(bundle.run.spec) != dict(bundle.run.spec):
-        yield claim("report", "contradicted", "the settings have paths, which a bundle never has", [RUN])
+        yield claim("report", "contradicted", "the settings have paths, which memorybench leaves out of bundles", [RUN])
         return
     try:
         with opened_run(bundle.rows) as (run_id, results):
@@ -47,21 +47,23 @@ def report_claims(bundle: BundledRun) -> Iterator[Claim]:
         return
     own = {name: bundle.archive.text(name) for name in _DERIVED}
     if places := _differences(texts[REPORT], own[REPORT]):
-        yield claim("report", "contradicted", "the rows give another report", places)
+        yield claim("report", "contradicted", "the recorded report differs from the one computed from the rows", places)
     else:
         text = "every measure, interval, comparison and sum of costs follows from the scores and rows"
         yield claim("report", "proved", text)
-    # the last digits of a report may differ between machines: its own digest is expected
+    # the last digits of a report may differ between machines, so Croissant must have the digest of the bundle's report
     texts[CROISSANT] = pretty(croissant(bundle.run, {**entries, REPORT: bundle.archive.manifest.files[REPORT]}))
     wrong = [name for name in _DERIVED[1:] if _differences(texts[name], own[name])]
     if wrong:
-        yield claim("descriptions", "contradicted", "do not follow from the rows", wrong)
+        yield claim(
+            "descriptions", "contradicted", "recorded descriptions differ from those computed from the rows", wrong
+        )
     else:
         yield claim("descriptions", "proved", "RO-Crate, Croissant and Every Eval Ever follow from the rows", n=3)
 
 
 def _differences(first: str, second: str) -> list[str]:
-    """Return the places at which two JSON texts have other values. The last bits of numbers may differ."""
+    """Return the paths, such as `results[0].n`, at which two JSON texts differ by more than the rounding of numbers."""
     try:
         return list(islice(_different(json.loads(first), json.loads(second), ""), _MOST_PLACES))
     except (ValueError, RecursionError):
@@ -83,4 +85,4 @@ def _different(first: Any, second: Any, place: str) -> Iterator[str]:
 
 
 def _is_rounded(first: Any, second: Any) -> bool:
-    return isinstance(first, float) and abs(first - second) <= UNLIKE * max(abs(first), abs(second))
+    return isinstance(first, float) and abs(first - second) <= TOLERANCE * max(abs(first), abs(second))

@@ -1,4 +1,4 @@
-"""The rows of a run as a bundle stores them: what the journal has, with JSON as objects instead of texts."""
+"""The rows of a run as a bundle stores them: those of the journal, but with JSON objects instead of JSON in texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CaseRow(Record):
     body: Mapping[str, Any]
     """The case; in a public bundle, without its texts."""
     digest: str | None = None
-    """In a public bundle, the digest of the complete case; else None."""
+    """In a public bundle, the digest of the complete case; otherwise None."""
 
 
 class _Spent(Record):
@@ -53,7 +53,7 @@ class StepRow(_Spent):
     result: Any
     """The result. In a public bundle, `inputs` and `result` are None, except for results that the report needs."""
     digests: tuple[str, str] | None = None
-    """In a public bundle, the digests of inputs and result; else None."""
+    """In a public bundle, the digests of inputs and result; otherwise None."""
     started: str
     seconds: float = Field(ge=0)
     reused_from: str | None
@@ -80,7 +80,7 @@ class OutcomeRow(Record):
     finished: str
     body: Outcome
     digest: str | None = None
-    """In a public bundle, the digest of the complete outcome; else None."""
+    """In a public bundle, the digest of the complete outcome; otherwise None."""
 
 
 class NoteRow(Record):

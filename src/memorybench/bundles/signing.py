@@ -148,7 +148,7 @@ def make_keys(path: Path) -> str:
                 made.append(place)
                 file.write(content)
     except OSError as error:
-        for one in made:  # one key without the other is of no use, and would be in the way of the next try
+        for one in made:  # one key without the other is useless, and the next attempt would find an existing file
             one.unlink(missing_ok=True)
         raise BadInput(
             str(place), f"the key file cannot be written ({error.strerror})", remedy="choose another folder"
@@ -205,7 +205,7 @@ def signature_claims(
         signatures = [base64.b64decode(one.sig, validate=True) for one in envelope.signatures]
         if has_too_many_values(payload):
             raise ValueError("too many values")
-        decode(payload.decode(), "the signature")  # of two equal keys, programs read different ones
+        decode(payload.decode(), "the signature")  # rejects a repeated key, of which programs read different values
         signed = _Statement.model_validate_json(payload)
     except (ValidationError, binascii.Error, ValueError, BadInput):
         yield claim("signature", "contradicted", "the signature does not have the form of a DSSE envelope")

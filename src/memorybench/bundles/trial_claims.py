@@ -10,6 +10,7 @@ from memorybench.core.records import canonical
 from memorybench.engine.steps import step_key
 from memorybench.secrets.redaction import REDACTED
 from memorybench.suites.replayed_steps import CannotRescore, Rescorer
+from memorybench.text.quantities import quantity
 
 from .bundled_run import BundledRun
 from .claims import Claim, bundle_text, claim, claims, outcome_name
@@ -41,26 +42,28 @@ def trial_claims(bundle: BundledRun, rescorer: Rescorer) -> Iterator[Claim]:
     for row in bundle.outcomes:
         outcome, name = row.body, outcome_name(row.body)
         if outcome.trial.key != row.trial:
-            wrong.append(f"{name}: its key is not the digest of the trial")
+            wrong.append(f"{name}: its recorded key is not the digest of its trial")
         if row.ordinal in places:
-            wrong.append(f"{name}: its place is taken")
+            wrong.append(f"{name}: another outcome has the same place in the order of trials")
         places.add(row.ordinal)
         if outcome.trial.suite != bundle.run.suite:
-            wrong.append(f"{name}: is of another suite")
+            wrong.append(
+                f"{name}: belongs to the suite {bundle_text(outcome.trial.suite)}, but the run to {bundle.run.suite}"
+            )
         if outcome.status == "scored":
             if (outcome.trial.benchmark, outcome.trial.case_id) not in bundle.cases:
-                wrong.append(f"{name}: its case is missing")
+                wrong.append(f"{name}: its case is not in the bundle")
             missing = [key for key in outcome.steps if key not in bundle.steps and key not in bundle.attempted]
-            wrong += [f"{name}: its step {key} is missing" for key in missing]
+            wrong += [f"{name}: its step {key} is not in the bundle" for key in missing]
             if outcome.failure is not None:
-                wrong.append(f"{name}: is scored, and failed")
+                wrong.append(f"{name}: its status is scored, but a failure is recorded for it")
         elif outcome.scores and outcome.status != "unscored":
-            wrong.append(f"{name}: is {outcome.status}, and has scores")
+            wrong.append(f"{name}: its status is {outcome.status}, but scores are recorded for it")
     planned, found = bundle.run.planned, len(bundle.outcomes)
     if found > planned or (found < planned and bundle.run.status == "complete"):
-        wrong.append(f"{found} outcomes of {planned} planned trials")
+        wrong.append(f"the bundle has {quantity(found, 'outcome')}, but the run planned {quantity(planned, 'trial')}")
     if bundle.is_whole and places and (len(places) != planned or max(places) >= planned):
-        wrong.append("the places of the outcomes have gaps")
+        wrong.append("some places in the order of trials have no outcome")
     if found < planned:
         unknown = f"the run is not complete: {planned - found} planned trials have no outcome"
     else:  # also in a shard, and in a run with failed trials
@@ -82,10 +85,7 @@ def trial_claims(bundle: BundledRun, rescorer: Rescorer) -> Iterator[Claim]:
 
 
 def _other_subjects(bundle: BundledRun) -> list[str]:
-    """Return a problem for each difference between the benchmarks and subjects in the settings and in the outcomes.
-
-    For complete runs.
-    """
+    """Return a text per benchmark or subject for which the outcomes of a complete run differ from its settings."""
     spec = bundle.run.spec
     benchmarks, subjects = spec.get("benchmarks"), spec.get("subjects")
     if not _are_names(benchmarks) or not _are_names(subjects):
@@ -101,12 +101,14 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
     # traces may have no operations of one kind
     named = [name for name in benchmarks if sizes.get(name) != 0 or any(own == name for own, _ in found)]
     expected = {(benchmark, subject) for benchmark in named for subject in subjects}
-    wrong = [f"{bundle_text(name)}: has several settings" for name, own in keys.items() if len(own) > 1]
+    wrong = [
+        f"{bundle_text(name)}: its outcomes record different settings" for name, own in keys.items() if len(own) > 1
+    ]
     wrong += [
         f"{bundle_text(one)}: {bundle_text(name)} has no outcomes" for one, name in sorted(expected - found.keys())
     ]
     wrong += [
-        f"{bundle_text(one)}: {bundle_text(name)} is not named by the settings"
+        f"{bundle_text(one)}: the settings do not name {bundle_text(name)}, which has outcomes"
         for one, name in sorted(found.keys() - expected)
     ]
     if len(set(subjects)) != len(subjects):
@@ -115,10 +117,10 @@ def _other_subjects(bundle: BundledRun) -> list[str]:
 
 
 def _other_trials(bundle: BundledRun, rescorer: Rescorer) -> list[str]:
-    """Return problems if not every subject of a complete run has every case in every repeat."""
+    """Return one text per problem if not every subject of a complete run has every case in every repeat."""
     repeats = bundle.run.spec.get("repeats") or 1
     if not isinstance(repeats, int) or not 1 <= repeats <= max(1, len(bundle.outcomes)):
-        return ["the settings have another number of repeats"]
+        return ["the number of repeats in the settings does not fit the number of outcomes"]
     found: dict[tuple[str, str, str], list[tuple[str, int]]] = defaultdict(list)
     cases: dict[str, set[str]] = defaultdict(set)
     subjects = set()
@@ -128,7 +130,7 @@ def _other_trials(bundle: BundledRun, rescorer: Rescorer) -> list[str]:
         cases[trial.benchmark].add(trial.case_id)
         subjects.add(trial.subject.key)
     if len(subjects) * sum(map(len, cases.values())) > len(bundle.outcomes):
-        return ["a subject lacks cases that another one has"]
+        return ["a subject has no outcomes for cases that another subject has"]
     wrong = []
     for benchmark, ids in cases.items():
         for id in sorted(ids):
@@ -141,7 +143,8 @@ def _other_trials(bundle: BundledRun, rescorer: Rescorer) -> list[str]:
                 else:
                     is_same = own == sorted(expected)
                 if not is_same:
-                    wrong.append(f"{bundle_text(benchmark)} × {bundle_text(id)}: a subject lacks trials, or has others")
+                    case_name = f"{bundle_text(benchmark)} × {bundle_text(id)}"
+                    wrong.append(f"{case_name}: the trials of a subject are not those that the settings ask for")
     return wrong
 
 

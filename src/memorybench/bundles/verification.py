@@ -97,7 +97,7 @@ def _declared_claims(bundle: BundledRun) -> Iterator[Claim]:
 
 
 def _report(archive: Archive) -> Mapping[str, Any]:
-    """Return the report of the bundle, or one without results if it is malformed. report_claims.py checks it."""
+    """Return the report of the bundle, or {"results": []} if it is malformed, which report_claims.py reports."""
     try:
         report = json.loads(archive.text(REPORT))
         for result in report["results"]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from memorybench.core.errors import Blocked
 from memorybench.core.spending import Spending
 from memorybench.journal.run_reader import RunReader
+from memorybench.text.quantities import quantity
 
 
 class Budget:
@@ -57,7 +58,7 @@ class Budget:
                 "the budget cannot be enforced: the cost of a paid call is unknown; resume with --budget none"
             )
         possible = f", possibly ${self._reserved:.4f} for calls of unknown cost" if self._reserved else ""
-        others = f", {self._unknown} calls of unknown cost" if self._unknown else ""
+        others = f", {quantity(self._unknown, 'call')} of unknown cost" if self._unknown else ""
         raise Blocked(
             f"the budget of ${self.dollars:g} is used up (${self.spent:.4f} spent{possible}{others});"
             " resume with a larger --budget"

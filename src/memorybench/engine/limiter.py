@@ -15,7 +15,11 @@ _SECONDS_BETWEEN_TRIES = 0.05
 
 
 class RateLimiter:
-    """Delays calls to one subject until its limits allow them: `async with limiter` around each call."""
+    """Delays calls to one subject until its limits allow them: `async with limiter` around each call.
+
+    A call is rejected instead if the subject denied access earlier, or asked for a wait that is longer than the limits
+    allow.
+    """
 
     def __init__(self, name: str, limits: Limits, stopping: Stop, shared_by: RunWriter | None = None) -> None:
         """Limit the calls of this process; with `shared_by`, those of all processes that write this run, together."""

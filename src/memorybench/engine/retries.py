@@ -21,8 +21,11 @@ from .stopping import Interrupted
 
 T = TypeVar("T")
 
-_LONGEST_WAIT = 24 * 3600.0
-"""The longest Retry-After, in seconds, that applies to all trials. A longer one is taken for a mistake."""
+_LONGEST_PAUSE = 24 * 3600.0
+"""The longest Retry-After, in seconds, that pauses all calls to a subject.
+
+A longer one is probably a mistake of the server, and fails only the call that got it.
+"""
 
 
 class RetryState(Struct):
@@ -66,7 +69,7 @@ async def with_retries(
                 limiter.failed_connections = limiter.failed_connections + 1 if error.unreachable else 0
                 if error.uncertain and on_lost is not None:
                     await on_lost(error)
-                if error.retry_after is not None and error.retry_after <= _LONGEST_WAIT:
+                if error.retry_after is not None and error.retry_after <= _LONGEST_PAUSE:
                     limiter.pause(error.retry_after)  # also after the last try: it applies to all trials
                 if state.tries >= limits.tries:
                     _check_reachable(limiter, error)

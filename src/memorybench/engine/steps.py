@@ -257,7 +257,7 @@ class _Attempts:
         """What the attempts that have ended have spent."""
 
     async def begin(self) -> None:
-        """Begin an attempt if none has begun. Raise Blocked if the budget is used up."""
+        """If the step is paid, begin an attempt unless one has begun. Raise Blocked if the budget is used up."""
         request = self._request
         if not request.paid:
             return

@@ -28,7 +28,7 @@ class Stop(asyncio.Event):
     """An event that is set when the run must stop: the user asks for it, or a service cannot be reached."""
 
     reason = ""
-    """Why the run stops; "" if the user asked for it."""
+    """Why the run stops; "" if the user asked for it, or if the run is not stopping."""
     at_once: Callable[[], None] | None = None
     """Called at the second Ctrl-C, to end the work of processes that this one started; None: there are none."""
     last_words = ""

@@ -11,6 +11,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from .checksums import CHECKSUMS, checked_rows, insert
 from .contract import Row
 from .lock import LOCK_NAME
@@ -40,8 +42,8 @@ def write_merged(
 ) -> None:
     """Write the new run `run` with the rows of other runs, which do not change; `parts` are pairs of reader and run id.
 
-    Of a step that several parts asked for, the first result counts, or that it has none. An outcome that rests on
-    another result is left out, and the run is then partial. Steps with a name in `first_steps`, and notes with a kind
+    Of a step that several parts asked for, the first result counts. An outcome that rests on another result, or on
+    having none, is left out, and the run is then partial. Steps with a name in `first_steps`, and notes with a kind
     in `first_notes`, are taken from the first part only.
 
     Raise JournalError at a row that does not match its checksum. If the process is killed, either the whole run is
@@ -87,13 +89,33 @@ def _statements(
     yield from run_statements(run)
     yield from (tag_statement(run.id, tag) for tag in tags)
     rows = _CopiedRows(run.id)
-    for place, (run_reader, part) in enumerate(parts):
-        left_out = (first_steps, first_notes) if place else ((), ())
-        with run_reader.errors():
-            yield from rows.of(run_reader, part, *left_out)
+    copied = [_Part(run_reader, part) for run_reader, part in parts]
+    # all steps first: a part that could not read a reply must not drop the result that a later part has
+    for place, one in enumerate(copied):
+        with one.run_reader.errors():
+            yield from rows.steps_of(one, first_steps if place else ())
+    for place, one in enumerate(copied):
+        with one.run_reader.errors():
+            yield from rows.others_of(one, first_notes if place else ())
     if rows.lacks_outcomes:
         *_, status = run_statements(run.model_copy(update={"status": "partial"}))
         yield status
+
+
+class _Part(Struct):
+    """One of the runs whose rows are copied."""
+
+    run_reader: RunReader
+    run: str
+    attempts: dict[int, int] = field(default_factory=dict)
+    """By id of an attempt of a copied step: its new id."""
+    repeated: set[int] = field(default_factory=set)
+    """Ids of attempts of steps that an earlier part has, too."""
+    results: dict[str, int] = field(default_factory=dict)
+    """By key of a step: the hash of its result in this run."""
+
+    def rows(self, table: str) -> Iterator[Row]:
+        return _rows(self.run_reader, table, self.run)
 
 
 class _CopiedRows:
@@ -101,51 +123,48 @@ class _CopiedRows:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._results: dict[str, int | None] = {}
-        """By key of a step: the hash of the result that counts; None if copied outcomes rest on its having none."""
+        self._results: dict[str, int] = {}
+        """By key of a step: the hash of the result that counts."""
         self.lacks_outcomes = False
         """Whether an outcome was left out."""
         self._ids = count(int.from_bytes(os.urandom(5)) << 23)  # as RunWriter chooses them
 
-    def of(
-        self, run_reader: RunReader, part: str, left_out_steps: Collection[str], left_out_notes: Collection[str]
-    ) -> Iterator[Statement]:
-        attempts: dict[int, int] = {}
-        repeated: set[int] = set()
-        own: dict[str, int] = {}
-        """As `_results`, for the steps of this part."""
-        for row in _rows(run_reader, "steps", part):
+    def steps_of(self, part: _Part, left_out: Collection[str]) -> Iterator[Statement]:
+        """Copy the steps of a part, except those with a name in `left_out` or with a result in an earlier part."""
+        for row in part.rows("steps"):
             key, attempt = row["key"], row["attempt"]
-            own[key] = hash(row["result"])
-            if key not in self._results and row["name"] not in left_out_steps:
-                self._results[key] = own[key]
-                new = None if attempt is None else attempts.setdefault(attempt, next(self._ids))
+            part.results[key] = hash(row["result"])
+            if key not in self._results and row["name"] not in left_out:
+                self._results[key] = part.results[key]
+                new = None if attempt is None else part.attempts.setdefault(attempt, next(self._ids))
                 yield self._copy("steps", row, attempt=new)
                 continue
             # a step that serves several histories, such as a canary: its cost counts as that of an attempt
             if attempt is not None:
-                repeated.add(attempt)
+                part.repeated.add(attempt)
             if attempt is not None or row["calls"] or row["cost"]:
                 yield self._copy("attempts", row, id=next(self._ids), ended=_end(row), error=_PERFORMED_TWICE)
-        for row in _rows(run_reader, "attempts", part):
-            if row["id"] not in repeated:
-                yield self._copy("attempts", row, id=attempts.get(row["id"]) or next(self._ids))
+
+    def others_of(self, part: _Part, left_out: Collection[str]) -> Iterator[Statement]:
+        """Copy the other rows of a part, except notes of a kind in `left_out`. The steps of all parts come first."""
+        for row in part.rows("attempts"):
+            if row["id"] not in part.repeated:
+                yield self._copy("attempts", row, id=part.attempts.get(row["id"]) or next(self._ids))
         cases = set()
-        for row in _rows(run_reader, "outcomes", part):
+        for row in part.rows("outcomes"):
             asked = () if row["status"] in _WITHOUT_RESULT else json.loads(row["body"])["steps"]
-            results = {key: own.get(key) for key in asked}
+            results = {key: part.results.get(key) for key in asked}
             if all(self._results.get(key, result) == result for key, result in results.items()):
-                self._results.update(results)
                 cases.add((row["benchmark"], row["case_id"]))
                 yield self._copy("outcomes", row)
             else:
                 self.lacks_outcomes = True
-        for row in _rows(run_reader, "cases", part):
+        for row in part.rows("cases"):
             if (row["benchmark"], row["id"]) in cases:
                 yield self._copy("cases", row)
         # the merged run has other rows, and its failures count until it is resumed itself
-        for row in _rows(run_reader, "notes", part):
-            if row["kind"] not in (TRIED_AGAIN, *left_out_notes):
+        for row in part.rows("notes"):
+            if row["kind"] not in (TRIED_AGAIN, *left_out):
                 yield self._copy("notes", row)
 
     def _copy(self, table: str, row: Row, **changes: Any) -> Statement:

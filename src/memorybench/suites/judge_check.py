@@ -1,4 +1,4 @@
-"""Checks the judge of a run with canaries, and corrects the scores of a run for its errors."""
+"""Checks the judge of a run with canaries, and corrects the scores of a run for the judge's errors."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 STEP = "judge check"
 NOTE = "judge"
-"""The kind under which the result of the check is noted in the run."""
+"""The kind of the note with the result of the judge check."""
 LEAST_RATE = 0.9
 """A judge fails if its sensitivity or its specificity on canaries is significantly below this rate."""
 ENOUGH = 24
-"""The report says that there are few canaries if fewer than this were asked. One prompt has this many."""
+"""The report says that there are few canaries if fewer than this were asked. Each judge prompt has this many."""
 _SHARE_OF_CALLS = 10
 _CAUTION = "Canaries are not the questions of this run: the correction assumes that the judge errs as often on both."
 
@@ -61,7 +61,7 @@ async def record_judge_check(
 ) -> None:
     """Ask the judge the first `limit` canaries and record the result. If `limit` is 0, note that none was asked.
 
-    The note names what is `judged`, which a run with several checks needs.
+    `judged` is what the judge decides, such as `searches`; the note names it if a run has several checks.
     """
     subject = judge.model.subject
     if not limit:
@@ -237,7 +237,7 @@ def correct_scores(
 
 
 def check_warnings(checks: Sequence[JudgeCheck]) -> list[Section]:
-    """Return the first section of a report, which names the judges that failed; nothing if none failed."""
+    """Return the first section of a report, which names the judges that failed their check; [] if none failed."""
     failed = tuple(check.sentence() for check in checks if check.failed)
     return [Notes(failed, warning=True)] if failed else []
 

@@ -74,7 +74,7 @@ class MergedRun(Struct, frozen=True):
     is_new: bool
     """False if the same shards had already been merged under this name."""
     differing_trials: int
-    """The number of trials without outcome because their shard has another result of a step than an earlier shard."""
+    """The number of trials that have no outcome, because an earlier shard has another result for one of their steps."""
     resume: str
     """The command that performs the trials without outcome."""
 
@@ -112,7 +112,7 @@ def merge(
         if is_new:
             tags_of = (shard.run_reader.tags().get(shard.run.id, ()) for shard in shards)
             every_tag = dict.fromkeys([*(tag for found in tags_of for tag in found), *wanted])
-            # the check of the judge is that of one shard: of the first that has ended it
+            # the merged run gets the judge check of one shard: the first that completed its check
             shards.sort(key=lambda one: one.run_reader.step_inputs(one.run.id, JUDGE_CHECK) is None)
             write_merged(
                 place.results,
@@ -158,7 +158,7 @@ def _find_shards(names: Sequence[str], results: Path | None, journal: str | None
 def _find_runs(
     name: str, folders: Sequence[Path], reader_of: Callable[[Path], RunReader]
 ) -> list[tuple[RunReader, Run]]:
-    """Return all shards in a results folder, if `name` is one; else the one run that `name` is.
+    """Return all shards of the results folder `name` or, if `name` is not a results folder, the run of that name.
 
     A run is named by FOLDER/RUN, or by its id in one of `folders`.
     """
@@ -223,7 +223,7 @@ def _check_numbers(shards: Sequence[_Shard], allow_partial: bool) -> None:
             "DIR",
             f"{_list('shard', missing)} missing",
             expected=f"all {count} shards",
-            remedy="name their folders, too, or add --allow-partial to merge only the others",
+            remedy="name the folders of the missing shards, too, or add --allow-partial to merge the others",
         )
 
 
