@@ -1,4 +1,4 @@
-"""The Python interface. Its functions do the same as commands, with the same journal and the same figures."""
+"""The Python interface: functions that do the same as the commands, with the same journal and the same figures."""
 
 from __future__ import annotations
 
@@ -75,9 +75,10 @@ class RunResult(Struct, frozen=True):
     def case(
         self, id: str, provider: str | None = None, *, benchmark: str | None = None, variant: str | None = None
     ) -> dict[str, Any]:
-        """Return all data of a case, as `memorybench show --json` prints it. `id` is its id, or the beginning of it.
+        """Return all data of a case, as `memorybench show --json` prints it.
 
-        `provider` and `variant` select trials of the case; None: all. `benchmark` is needed if several have the case.
+        `id` is the id of the case, or a prefix that only this id has. `provider` and `variant` select trials of the
+        case; None: all. `benchmark` is needed if several benchmarks have a case with this id.
         """
         with open_stored_run([self.run_id], [self.folder]) as stored:
             view = find_case(stored, id, provider=provider, benchmark=benchmark, variant=variant)
@@ -86,7 +87,8 @@ class RunResult(Struct, frozen=True):
     def measure(self, subject: str, name: str, benchmark: str | None = None) -> Measure:
         """Return a measure of a subject with its interval and sample size: `result.measure("bm25", "recall@5")`.
 
-        If `benchmark` is None, it is that of the first benchmark that has the measure. Raise BadInput if there is none.
+        `benchmark` None: the measure of the first benchmark that has it. Raise BadInput if the run has no such subject,
+        benchmark or measure.
         """
         found = [result for result in self.summary.results if not result.group]
         for key, chosen in (("benchmark", benchmark), ("subject", canonical_name(subject))):
@@ -101,9 +103,9 @@ class RunResult(Struct, frozen=True):
         return measures[0]
 
     def write_reports(self, output: str | Path | None = None, formats: Iterable[str] = FORMATS) -> list[Path]:
-        """Write the reports again and return their paths. `output` is the folder; None: that of the run.
+        """Write the reports of the run again and return the paths of their files.
 
-        Formats are "json", "markdown" and "html".
+        `output` is the folder to write to; None: the folder of the run. `formats` can be "json", "markdown" and "html".
         """
         formats = list(formats)
         for name in formats:
@@ -181,7 +183,7 @@ def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
 
 
 def load_run(run_id: str, results: str | Path | None = None, *, journal: str | None = None) -> RunResult:
-    """Load an existing run; by default from ./results or ./audit-results.
+    """Return an existing run. `results` is the results folder; None: ./results or ./audit-results.
 
     `journal` is the address of the Postgres database, if the run was stored in one.
     """
@@ -203,8 +205,8 @@ def merge(
 ) -> RunResult:
     """Merge the shards of one run, such as those of `evaluate(…, shard="1/3")`, and return the merged run.
 
-    A shard is named as a run of the folder `results`, or as FOLDER/RUN. The name of a results folder means all shards
-    in it. The merged run is stored in `results`, with the id `run_id`.
+    A shard is the id of a run in the folder `results`, or FOLDER/RUN. A results folder stands for all shards in it. The
+    merged run gets the id `run_id` and is stored in `results`. `allow_partial`: shards and trials may be missing.
     """
     learn_journal(journal)
     merged = merging.merge(
@@ -229,8 +231,9 @@ def compare(
 ) -> RunComparison:
     """Compare runs or providers, question by question: `compare("before", "after:bm25").comparisons[0].sentence()`.
 
-    A side is RUN, RUN:PROVIDER, FOLDER/RUN, or a provider, of which the latest run in `results` is used; None: in
-    ./results and ./audit-results. `measures` are the measures to compare; empty: the main ones.
+    A side is RUN, RUN:PROVIDER, FOLDER/RUN or PROVIDER, which stands for the latest run with this provider. Runs are
+    looked up in `results`; None: in ./results and ./audit-results. `measures` are the measures to compare; empty: the
+    main measures of the suite.
     """
     named = [results] if isinstance(results, (str, Path)) else results or default_folders()
     folders = [Path(folder) for folder in named]
@@ -252,9 +255,9 @@ def scan(
 ) -> ScanReport:
     """Scan an existing memory as `memorybench hygiene scan` does: files and folders, and the facts that a store lists.
 
-    It changes nothing in the memory, and stores no value that it finds. `baseline` is a file with accepted findings.
-    With `model`, the text is sent to that model, until `budget` dollars are spent; its replies are recorded in the
-    folder `results`.
+    The memory is not changed, and the secrets and personal data that are found are not stored. `user` is the user of
+    `store`. `baseline` is a file with accepted findings, which are left out. With `model`, the text of the memory is
+    sent to that model, until `budget` dollars are spent; its replies are recorded in the folder `results`.
     """
     accepted = read_baseline(Path(baseline)) if baseline is not None else []
     wiring = LiveWiring(config_dirs, replace(consent or Consent(), reads_only=True))
@@ -264,7 +267,7 @@ def scan(
 
 
 def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:
-    """Return an evaluator for LangSmith: `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`.
+    """Return an evaluator for `evaluate` of LangSmith: `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`.
 
     The evaluator returns precision, recall and F1 of the facts that a LangSmith run extracted. `paths` maps a role
     (conversation, existing, output) to the JSONPath at which a run has it.
@@ -273,10 +276,7 @@ def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = Non
 
     @asynccontextmanager
     async def open_judge() -> AsyncIterator[TraceJudge]:
-        """Open the judge.
-
-        Called for each LangSmith run, because LangSmith evaluates in its own event loops and threads.
-        """
+        """Open the judge. Called for each LangSmith run, because LangSmith uses its own event loops and threads."""
         async with AsyncExitStack() as stack:
             model = await judge_of_run.open(stack)
             yield TraceJudge(model, EntailmentJudge(Judge(model)))

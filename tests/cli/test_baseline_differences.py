@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from memorybench.suites.audit.probe_file import write_probes
 from memorybench.suites.stored_run import open_stored_run
 from tests.cli.command import Command
 from tests.cli.test_audit import SAMPLE
 from tests.doubles.stub import Call, Stub, completion
+from tests.suites.audit.probing import sample_probes
 
 SCHEMA = {
     "itemId": "id",
@@ -108,7 +110,9 @@ def test_each_measure_has_a_table_of_its_own(command: Command, stub: Stub) -> No
 
 
 def test_an_audit_is_compared_in_each_of_its_main_measures(command: Command) -> None:
+    write_probes(command.folder / "probes.jsonl", sample_probes())
     words = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--canaries", "off", "--limit", "60")
+    words += ("--probes", "probes.jsonl")
     document = command("audit", str(SAMPLE), *words, "--providers", "bm25", "none", "--run-id", "r", "--json").json
     measures = {
         (result["subject"], measure["name"]): measure

@@ -46,7 +46,7 @@ def test_limits_that_were_not_given_are_compared_by_their_defaults(command: Comm
     assert settings == {
         "top_k": ("50 (default)", "3"),
         "context_limit": ("10 (default)", "2"),
-        "limit": ("not set", "2"),
+        "limit": ("all (default)", "2"),
     }
 
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from tests.cli.command import Command
-from tests.doubles.stub import Stub, completion
+from tests.doubles.stub import Behaviour, Call, Stub, completion
 
 MY_BM25 = "name: my-bm25\ntype: local\nadapter: builtin:bm25\n"
 MY_STARTER = """\
@@ -14,6 +15,11 @@ data: {type: bundled, path: starter}
 search: {defaultLimit: 1}
 evaluation: {method: exact-match}
 """
+
+
+VECTORS = (
+    "name: my-vectors\ntype: local\nadapter: builtin:contextual-retrieval\nlocal: {embedding: {provider: openai}}\n"
+)
 
 
 def drop_in(command: Command, kind: str, text: str) -> Path:
@@ -64,6 +70,34 @@ def test_a_run_whose_model_has_a_new_address_is_not_resumed(command: Command, mo
         said = command("eval", "--resume", "r")
         assert said.code == 2
         assert "answering model changed" in said.err
+        assert second.calls == []
+
+
+def vectors(first: float) -> Behaviour:
+    async def behave(_: web.BaseRequest, call: Call) -> web.StreamResponse:
+        rows = [{"index": place, "embedding": [first, 1.0]} for place, _ in enumerate(call.json["input"])]
+        return web.json_response({"data": rows, "usage": {"prompt_tokens": 8}})
+
+    return behave
+
+
+def test_an_embedder_is_moved_by_the_variable_that_moves_models(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop_in(command, "providers", VECTORS)
+    with Stub() as first, Stub() as second:
+        for stub in (first, second):
+            stub.always(vectors(0.5))
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{first.url}/v1")
+        uses = command("describe", "my-vectors", "--json").json["uses"]
+        assert [one["value"] for one in uses["hosts"]] == [first.url]
+        arguments = ("eval", "--providers", "my-vectors", "--end", "6", "--concurrency", "1", "--run-id", "r")
+        assert command.killed(*arguments, at=20)
+        assert {call.path for call in first.calls} == {"/v1/embeddings"}
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{second.url}/v1")
+        said = command("eval", "--resume", "r")
+        assert said.code == 2
+        assert f"-embedding at {first.url}/v1 +embedding at {second.url}/v1" in " ".join(said.err.split())
         assert second.calls == []
 
 

@@ -62,9 +62,14 @@ def test_an_unknown_choice_lists_the_choices(command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "usage"), [(("audit",), "[--probes FILE]"), (("extraction", "online"), "[--source SOURCE [FILE]]")]
+    ("words", "usage"),
+    [
+        (("audit",), "[--probes FILE]"),
+        (("extraction", "online"), "[--source SOURCE [FILE]]"),
+        (("runs",), "[ACTION ...]\n"),
+    ],
 )
-def test_the_help_shows_as_many_values_as_a_flag_takes(command: Command, words: tuple[str, ...], usage: str) -> None:
+def test_the_usage_shows_which_values_an_argument_takes(command: Command, words: tuple[str, ...], usage: str) -> None:
     assert usage in command(*words, "--help").out
 
 
@@ -93,7 +98,7 @@ def test_an_unknown_measure_lists_the_measures(command: Command) -> None:
         (("audit",), "add DATASET to audit with "),
         (("score", "x"), "add --judge-model MODEL to judge with this model\n"),
         (("extraction", "run"), "add --extractor NAME or --extractor-command LINE"),
-        (("extraction", "run", "--extractor", "x", "--extractor-command", "y"), "not both"),
+        (("extraction", "run", "--extractor", "x", "--extractor-command", "y"), "two extractors are given"),
         (("eval", "--data-file", "starter=x.json"), "leave out starter=x.json"),
         (("results", "--results", "nowhere"), "nowhere: folder not found;"),
         (("results", "--results", "."), ".: has no results.db;"),

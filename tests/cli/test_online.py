@@ -209,7 +209,7 @@ def test_since_selects_traces_of_a_file_by_their_time(command: Command, stub: St
     file.write_text(json.dumps({**rows[0], "start_time": None}) + "\n")
     undated = command(*online, "2026-11-17")
     assert undated.code == 2
-    assert "t.jsonl:1: start_time" in undated.err
+    assert 't.jsonl:1: "start_time" is missing' in undated.err
     assert not stub.calls
 
 

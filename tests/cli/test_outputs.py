@@ -75,7 +75,7 @@ def test_a_suite_is_described_by_its_name_and_its_verb(command: Command) -> None
 
 
 def test_a_results_folder_is_validated_by_its_database(finished: Command) -> None:
-    assert "1 runs" in finished("validate", "results").out
+    assert "1 run," in finished("validate", "results").out
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet", "markdown", "junit"])

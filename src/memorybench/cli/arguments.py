@@ -28,7 +28,7 @@ _ALIASES = (
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """A HelpFormatter that shows the `usage` of a flag, for example FILE if a list may only have one item."""
+    """A HelpFormatter that shows the attribute `usage` of an action, if set, in place of argparse's own text."""
 
     def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
         return getattr(action, "usage", None) or super()._format_args(action, default_metavar)
@@ -111,7 +111,7 @@ def add_fields(
 ) -> None:
     """Add a flag or positional argument for each field of the spec that is marked as one, except those in `without`.
 
-    `defaults` are texts for --help, by field.
+    `defaults` has the default that --help shows for a field, if it is not the default of the spec.
     """
     from memorybench.suites.spec import Spec, flag_options, is_flag
 
@@ -137,7 +137,7 @@ def add_fields(
 
 
 def _shape(field: FieldInfo, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the argparse options of a field: it is a switch, a choice, a list or one word, by its type."""
+    """Return argparse options for a field; its type decides whether it is a switch, a choice, a list or one word."""
     kind = field.annotation
     if kind is bool:
         return {"action": "store_false" if field.default is True else "store_true"}
@@ -204,7 +204,11 @@ def add_action(actions: Any, name: str, about: str) -> argparse.ArgumentParser:
 
 def add_concurrency(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
+        "--concurrency",
+        metavar="N",
+        type=positive,
+        default=10,
+        help="Make at most N calls at the same time (default: 10)",
     )
 
 
@@ -229,7 +233,7 @@ def given_budget(args: argparse.Namespace) -> float | None:
 
 
 def refuse_flags(args: argparse.Namespace, flags: Sequence[str], needed: str, remedy: str) -> None:
-    """Raise BadInput if one of these flags is given. `needed` names what they need, and the command line lacks."""
+    """Raise BadInput if one of `flags` is given. They are valid only with `needed`, which the command line lacks."""
     for flag in flags:
         value = given_budget(args) if flag == "--budget" else getattr(args, flag[2:].replace("-", "_"))
         if value is not None and value is not False:
@@ -273,7 +277,12 @@ def add_consent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-code", action="store_true", help="Let your configs run programs, Python, containers and SQL"
     )
-    add_list(parser, "--allow-env", metavar="NAME", help="Let configs send these variables, besides their own key")
+    add_list(
+        parser,
+        "--allow-env",
+        metavar="NAME",
+        help="Let configs send these environment variables, besides their own key",
+    )
 
 
 def given_consent(args: argparse.Namespace) -> Consent:
@@ -293,7 +302,9 @@ def add_results(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="Look in these folders (default: ./results and ./audit-results)",
     )
-    parser.add_argument("--journal", metavar="URL", help="Read runs from this Postgres database")
+    parser.add_argument(
+        "--journal", metavar="URL", help="Read runs from this Postgres database, postgresql://USER@HOST/DATABASE"
+    )
 
 
 def folders(args: argparse.Namespace) -> list[Path]:
@@ -318,5 +329,5 @@ def place_words(args: argparse.Namespace) -> list[str]:
     return words
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="Print one JSON document on standard output")
+def add_json(parser: argparse.ArgumentParser, help: str = "Print one JSON document on standard output") -> None:
+    parser.add_argument("--json", action="store_true", help=help)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memorybench.text.quantities import quantity
+
 from .arguments import add_budget, add_concurrency, add_fields, add_json, given_budget, given_fields, refuse_flags
 
 if TYPE_CHECKING:
@@ -27,13 +29,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=(ACTION,), metavar=ACTION, help=argparse.SUPPRESS)
     without = [name for name in AuditSpec.model_fields if name not in _FIELDS]
     add_fields(parser, AuditSpec, without=without)
-    parser.add_argument("--output", metavar="FILE", type=Path, help="Write the probes to this JSONL file")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="Write the probes to this JSONL file, for `audit --probes` (default: only list them)",
+    )
     parser.add_argument(
         "--results",
         metavar="DIR",
         type=Path,
         default=Path("audit-results"),
-        help="Record the model's replies in this folder (default: ./audit-results)",
+        help="With --probe-model: record its replies in this folder (default: ./audit-results)",
     )
     add_concurrency(parser)
     add_budget(parser, needed="--probe-model")
@@ -114,7 +121,7 @@ def _show_estimate(estimate: Estimate, as_json: bool) -> int:
         print(json.dumps({"expected": [row]}, indent=2))
     else:
         cost = "unknown cost" if estimate.cost is None else f"${estimate.cost:.4f}"
-        print(f"{estimate.calls} calls of the probe model, {cost}; nothing was done")
+        print(f"{quantity(estimate.calls, 'call')} of the probe model, {cost}; nothing was done")
     return 0
 
 
@@ -127,8 +134,7 @@ def _show(
     counts = Counter(probe.type for probe in probes)
     made = ", ".join(f"{n} {kind}" for kind, n in counts.items())
     partial = f" (partial, {failed} more could not be checked)" if failed else ""
-    print(
-        f"{f'{output}: ' if output and not is_kept else ''}{len(probes)} probes{f': {made}' if made else ''}{partial}"
-    )
+    number = quantity(len(probes), "probe")
+    print(f"{f'{output}: ' if output and not is_kept else ''}{number}{f': {made}' if made else ''}{partial}")
     if rejected:
         print(f"not asked: {', '.join(f'{n} {reason}' for reason, n in rejected.items())}")

@@ -1,4 +1,4 @@
-"""Checks an audit dataset: all problems with their location, then its probes and the facts without a probe."""
+"""Checks an audit dataset: prints its problems or, if it has none, counts its probes and lists facts without one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 
 from msgspec.structs import asdict
+
+from memorybench.text.quantities import quantity
 
 from .arguments import add_json
 
@@ -42,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
         found = {"probes": dict(counts), "gates": dict(made.gates), "skipped": left_out}
         print(json.dumps({"dataset": args.dataset, "problems": [], "facts": facts, **found}, indent=2))
         return 0
-    print(f"{args.dataset}: valid; {len(dataset.conversations)} conversations, {facts} facts")
+    conversations = quantity(len(dataset.conversations), "conversation")
+    print(f"{args.dataset}: valid; {conversations}, {quantity(facts, 'fact')}")
     print(f"probes: {', '.join(f'{counts[kind]} {kind}' for kind in PROBE_TYPES)}")
     rejected = ", ".join(f"{n} {name}" for name, n in made.gates.items() if n)
     print(f"gates: {rejected or 'no probe was rejected'}")

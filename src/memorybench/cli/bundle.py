@@ -19,10 +19,12 @@ from .arguments import add_json, add_results, folders
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_id", metavar="RUN", help="Bundle this run, or `latest`")
+    parser.add_argument("run_id", metavar="RUN", help="Bundle this run, FOLDER/RUN or `latest`")
     parser.add_argument("--output", metavar="FILE", type=Path, help="Write this file (default: RUN.mbz)")
     parser.add_argument("--public", action="store_true", help="Leave out texts of questions, memories and replies")
-    parser.add_argument("--sign", metavar="KEY", type=Path, help="Sign with this private key")
+    parser.add_argument(
+        "--sign", metavar="KEY", type=Path, help="Sign with this private key, a file of `memorybench keygen`"
+    )
     add_results(parser)
     add_json(parser)
 

@@ -19,13 +19,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "sides",
         metavar="SIDE",
         nargs="+",
-        help="Compare these: RUN, RUN:PROVIDER, or PROVIDER in its latest run",
+        help="Compare these: RUN, FOLDER/RUN, RUN:PROVIDER, or PROVIDER in its latest run; of one RUN, its providers",
     )
     add_list(
         parser,
         "--measure",
         metavar="NAME",
-        help="Test these measures; `all` for every one except time and cost (default: the main ones)",
+        help="Test these measures, such as recall@5; `all` for every one except time and cost (default: the main ones)",
     )
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark (default: all that both have)")
     parser.add_argument(
@@ -33,8 +33,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("wins", "losses", "changed"),
         help="List questions that the first side wins, loses, or either",
     )
-    parser.add_argument("--limit", metavar="N", type=positive, help="List at most N questions (default: 20; JSON: all)")
-    parser.add_argument("--offset", metavar="N", type=int, default=0, help="Skip the first N questions (default: 0)")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=positive,
+        help="With --only: list at most N questions (default: 20; with --json: all)",
+    )
+    parser.add_argument(
+        "--offset", metavar="N", type=int, default=0, help="With --only: skip the first N questions (default: 0)"
+    )
     parser.add_argument(
         "--format", choices=("terminal", "markdown"), default="terminal", help="Choose the format (default: terminal)"
     )

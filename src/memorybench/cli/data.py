@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
+from memorybench.text.quantities import quantity
+
 from .arguments import (
     add_action,
     add_config_dir,
@@ -40,7 +42,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     pull = add_action(actions, "pull", "download the data of benchmarks")
-    pull.add_argument("names", metavar="NAME", nargs="+", help="Pull this benchmark")
+    pull.add_argument("names", metavar="NAME", nargs="+", help="Pull this benchmark; `memorybench data list` shows all")
     add_consent(pull)
     listing = add_action(actions, "list", "list datasets and whether they are present")
     add_json(listing)
@@ -48,16 +50,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verify.add_argument("names", metavar="NAME", nargs="*", help="Verify this benchmark (default: all present)")
     preview = add_action(actions, "preview", "show what is read from the data of a benchmark")
     preview.add_argument("name", metavar="NAME|FILE", help="Preview this benchmark, or the one in this config file")
-    preview.add_argument("--data-file", metavar="NAME=PATH", action="append", help="Read the data from a local copy")
+    preview.add_argument(
+        "--data-file", metavar="NAME=PATH", action="append", help="Read the data of benchmark NAME from this copy"
+    )
     preview.add_argument("--samples", metavar="N", type=zero_or_more, default=3, help="Show N questions (default: 3)")
     add_json(preview)
     convert = add_action(actions, "convert", "convert a benchmark to an audit dataset")
     convert.add_argument("benchmark", choices=("locomo", "longmemeval"), help="Read the format of this benchmark")
     convert.add_argument("file", metavar="FILE", type=Path, help="Convert this file, as its authors publish it")
     convert.add_argument(
-        "--to", metavar="FILE", type=Path, required=True, help="Write the dataset to this file (required)"
+        "--to",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="Write the dataset to this .json or .jsonl file (required)",
     )
-    convert.add_argument("--limit", metavar="N", type=positive, help="Convert at most N conversations (longmemeval)")
+    convert.add_argument(
+        "--limit", metavar="N", type=positive, help="With longmemeval: convert at most N conversations (default: all)"
+    )
     for action in (pull, listing, verify, preview):
         add_config_dir(action)
 
@@ -83,7 +93,7 @@ _LEFT_OUT = {
     "longmemeval": "questions to abstain from, of several sessions, on time or preferences, and answers of more than"
     " six words",
 }
-"""Which questions a conversion leaves out, by benchmark: those whose answer is not in a single turn."""
+"""By benchmark: the questions that `data convert` leaves out, for its output."""
 
 
 def _convert(args: argparse.Namespace) -> int:
@@ -103,7 +113,8 @@ def _convert(args: argparse.Namespace) -> int:
     dataset = convert_locomo(args.file) if locomo else convert_longmemeval(args.file, args.limit)
     with replacing(args.to) as file:
         file.write(dataset_json(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")))
-    print(f"{args.to}: {len(dataset.conversations)} conversations, {dataset.fact_count} facts")
+    conversations = quantity(len(dataset.conversations), "conversation")
+    print(f"{args.to}: {conversations}, {quantity(dataset.fact_count, 'fact')}")
     print(f"memaudit validate {args.to} checks it")
     print(f"left out: {_LEFT_OUT[args.benchmark]}")
     return 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="Describe this entry or suite (`memorybench list` shows all)")
     kinds = ("provider", "benchmark", "extractor", "store", "agent", "model", "suite")
-    parser.add_argument("--kind", choices=kinds, help="Choose the kind where a name is used twice")
+    parser.add_argument("--kind", choices=kinds, help="Choose the kind, if entries of several kinds have this name")
     parser.add_argument("--yaml", action="store_true", help="Print its config, to copy and edit")
     add_config_dir(parser)
     add_json(parser)

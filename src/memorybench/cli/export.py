@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from memorybench.core.errors import BadInput
 from memorybench.suites.stored_run import read_run
+from memorybench.text.quantities import quantity
 from memorybench.text.sanitize import escape_json, sanitize
 
 from .arguments import add_results, folders
@@ -25,17 +26,22 @@ FORMATS = ("csv", "json", "jsonl", "parquet", "latex", "markdown", "junit", "ins
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="Export this run, or FOLDER/RUN; several are read as shards of one"
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="Export this run, FOLDER/RUN or `latest`; several are read as shards of one",
     )
     parser.add_argument("--format", choices=FORMATS, default="csv", help="Choose the format (default: csv)")
     parser.add_argument(
         "--output",
         metavar="FILE",
         type=Path,
-        help="Write to this file, or folder for inspect (default: standard output)",
+        help="Write to this file, or folder for inspect (default: standard output; required for parquet, inspect)",
     )
     parser.add_argument(
-        "--table", metavar="NAME", help="With latex and markdown: only the table with this title or number"
+        "--table",
+        metavar="TITLE|N",
+        help="With latex and markdown: write only this table, by its title or number, counting from 1 (default: all)",
     )
     add_results(parser)
 
@@ -74,13 +80,13 @@ def run(args: argparse.Namespace) -> int:
             with _open_output(output, is_json=args.format != "csv") as file:
                 written = write(found, columns, args.format, file)
     if output is not None:
-        print(f"{written} rows written to {output}")
+        print(f"{quantity(written, 'row')} written to {output}")
     return 0
 
 
 @contextmanager
 def _open_output(path: Path | None, *, is_json: bool) -> Iterator[TextIO]:
-    """Yield the file, or standard output in UTF-8; on a terminal, control characters are removed."""
+    """Yield the file, or standard output in UTF-8. On a terminal, control characters are removed (in JSON, escaped)."""
     from memorybench.files.writing import replacing
     from memorybench.wiring.output import CleanedStream
 

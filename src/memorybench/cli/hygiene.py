@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memorybench.text.quantities import quantity
+
 from .arguments import add_action, add_config_dir, add_consent, add_json, add_list, given_consent, split_list
 from .hygiene_scan import add_scan
 
@@ -21,19 +23,21 @@ def add_actions(actions: Any) -> None:
     record.add_argument(
         "--tools",
         choices=("ours", "server"),
-        help="Give the agent our tools or the MCP server's own (default: server for an MCP store)",
+        help="Give the agent memorybench's tools, or the MCP server's own (default: server for an MCP store)",
     )
-    record.add_argument("--name", metavar="ID", help="Set the scenario's id (default: that of FILE, or recorded)")
+    record.add_argument(
+        "--name", metavar="ID", help="Set the scenario's id (default: the name of the file of --to, or `recorded`)"
+    )
     record.add_argument("--to", metavar="FILE", type=Path, help="Write to this file (default: scenarios/ID.json)")
     record.add_argument(
         "--shows",
         choices=("violation", "well_behaved"),
         default="violation",
-        help="Choose what the recording shows (default: violation)",
+        help="Say how the agent behaves in the recording (default: violation)",
     )
     add_consent(record)
     record.add_argument(
-        "--store-is-disposable", action="store_true", help="Let the run change and delete a live memory"
+        "--store-is-disposable", action="store_true", help="Let the run change or delete data in existing memories"
     )
     add_config_dir(record)
     record.add_argument("--prompt", metavar="TEXT", help="Replace ${prompt} in COMMAND; save it in the draft")
@@ -43,7 +47,7 @@ def add_actions(actions: Any) -> None:
     )
     record.set_defaults(handler=_record)
     listing = add_action(actions, "list", "list the scenarios")
-    add_list(listing, "--scenarios", metavar="DIR", help="Add folders with scenarios")
+    add_list(listing, "--scenarios", metavar="DIR", help="Also read scenario files from these folders")
     add_json(listing)
     listing.set_defaults(handler=_list)
     add_scan(actions)
@@ -83,7 +87,8 @@ def _record(args: argparse.Namespace) -> int:
 
 
 def _print_draft(draft: RecordedDraft, next_step: str) -> None:
-    print(f"{draft.file}: draft with {draft.calls} calls, shows {draft.shows}; read its assertions, then: {next_step}")
+    calls = quantity(draft.calls, "call")
+    print(f"{draft.file}: draft with {calls}, shows {draft.shows}; read its assertions, then: {next_step}")
     for replay in draft.replays:
         print(f"replayed on {replay.store}: {replay.verdict}")
         for reason in replay.reasons:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memorybench.text.quantities import quantity
+
 from .arguments import add_action, add_budget, add_config_dir, add_consent, given_budget, refuse_flags, split_list
 
 if TYPE_CHECKING:
@@ -27,16 +29,27 @@ def add_scan(actions: Any) -> None:
         "--format", choices=("text", "json", "sarif"), default="text", help="Choose the format (default: text)"
     )
     scan.add_argument("--json", action="store_const", const="json", dest="format", help="Same as --format json")
-    scan.add_argument("--output", metavar="FILE", type=Path, help="Write the findings to this file")
-    scan.add_argument("--baseline", metavar="FILE", type=Path, help="Accept the findings of this file")
-    scan.add_argument("--write-baseline", metavar="FILE", type=Path, help="Write a baseline that accepts all findings")
+    scan.add_argument(
+        "--output", metavar="FILE", type=Path, help="Write the findings to this file (default: standard output)"
+    )
+    scan.add_argument(
+        "--baseline", metavar="FILE", type=Path, help="Accept the findings in this file of --write-baseline"
+    )
+    scan.add_argument(
+        "--write-baseline",
+        metavar="FILE",
+        type=Path,
+        help="Write all findings to this file, for --baseline, and exit with 0",
+    )
     scan.add_argument(
         "--fail-on",
         choices=("low", "medium", "high", "never"),
         default="high",
         help="Exit with 3 on findings of this severity or more (default: high)",
     )
-    scan.add_argument("--model", metavar="NAME", help="Let this model read the memory; sends its texts")
+    scan.add_argument(
+        "--model", metavar="NAME", help="Also let this model look for problems; sends it the texts of the memory"
+    )
     scan.add_argument(
         "--results",
         metavar="DIR",
@@ -80,9 +93,8 @@ def _scan(args: argparse.Namespace) -> int:
         if args.format == "json":
             print(json.dumps({"expected": {"model": args.model, "calls": report.prompts}}, indent=2))
         else:
-            print(
-                f"{args.model} would be asked {report.prompts} times, and again about what it finds; nothing was sent"
-            )
+            times = quantity(report.prompts, "time")
+            print(f"{args.model} would be asked {times}, and again about what it finds; nothing was sent")
         return 0
     if args.format == "sarif":
         text = as_sarif(report, __version__)

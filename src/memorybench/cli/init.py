@@ -20,9 +20,17 @@ _NEXT = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", metavar="KIND", choices=_KINDS, help="provider, benchmark, scenario or extractor")
-    parser.add_argument("name", metavar="NAME", help="Name of the new config, such as my-memory")
-    parser.add_argument("--probe", metavar="URL", help="Fill in a provider config from this running server")
+    parser.add_argument(
+        "kind", metavar="KIND", choices=_KINDS, help="Choose provider, benchmark, scenario or extractor"
+    )
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help="Name it, such as my-memory, and write KINDs/configs/NAME.yaml (scenario: scenarios/NAME.json)",
+    )
+    parser.add_argument(
+        "--probe", metavar="URL", help="Fill in a provider config from the OpenAPI description of this running server"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memorybench.text.quantities import quantity
+
 from .arguments import add_action, add_concurrency, add_json
 from .output import interval_text
 
@@ -24,13 +26,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "labels",
         metavar="LABELS",
         type=Path,
-        help="Read labelled responses from this JSONL or CSV file",
+        help="Read responses from this JSONL, JSON or CSV file (question, answer, response, label: yes or no)",
     )
-    calibrate.add_argument("--judge-model", metavar="MODEL", help="Judge with this model, unless rows have verdicts")
-    calibrate.add_argument("--judge-prompt", metavar="TEXT|FILE", help="Replace the judge prompts (file or text)")
-    calibrate.add_argument("--benchmark", metavar="NAME", help="Use the judge prompts of this benchmark")
     calibrate.add_argument(
-        "--score", metavar="X", type=_score, help="Correct this score of the judge (0.71 or 355/500)"
+        "--judge-model", metavar="MODEL", help="Judge with this model (required, unless rows have a verdict)"
+    )
+    calibrate.add_argument("--judge-prompt", metavar="TEXT|FILE", help="Replace the judge prompts (file or text)")
+    calibrate.add_argument(
+        "--benchmark",
+        metavar="NAME",
+        help="Use the judge prompts of this benchmark (default: bundled ones by question type)",
+    )
+    calibrate.add_argument(
+        "--score",
+        metavar="X",
+        type=_score,
+        help="Correct this score, measured with the judge, for its errors (0.71 or 355/500)",
     )
     add_concurrency(calibrate)
     calibrate.add_argument(
@@ -40,7 +51,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=Path("results"),
         help="Write results to this folder (default: ./results)",
     )
-    calibrate.add_argument("--journal", metavar="URL", help="Record the run in this Postgres database")
+    calibrate.add_argument(
+        "--journal",
+        metavar="URL",
+        help="Store rows in this Postgres database, postgresql://USER@HOST/DATABASE (default: a SQLite file)",
+    )
     add_json(calibrate)
 
 
@@ -67,7 +82,8 @@ def _calibration(args: argparse.Namespace) -> Calibration:
 
     labels = read_labels(args.labels)
     if labels.unlabelled:
-        print(f"{args.labels}: {labels.unlabelled} rows without a label are skipped", file=sys.stderr)
+        rows = quantity(labels.unlabelled, "row")
+        print(f"{args.labels}: skipped {rows} without a label", file=sys.stderr)
     if labels.complete:
         if args.judge_model:
             raise BadInput(

@@ -13,7 +13,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import unknown_name
 
 from .arguments import add_config_dir, add_json, add_list, split_list
-from .verify import at_hand, benchmarks_of, config_texts, read_keys
+from .verify import benchmarks_of, config_texts, open_available_data, read_keys
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", metavar="DIR", type=Path, required=True, help="Write the page into this folder (required)"
     )
-    add_list(parser, "--data", metavar="NAME=PATH", help="Use these data files to check questions and retrieval")
-    add_list(parser, "--key", metavar="FILE", help="Refuse bundles without a signature by one of these public keys")
+    add_list(
+        parser,
+        "--data",
+        metavar="NAME=PATH",
+        help="Check questions and retrieval of benchmark NAME with this copy of its data",
+    )
+    add_list(
+        parser, "--key", metavar="FILE", help="Refuse bundles without a signature by one of these public key files"
+    )
     add_config_dir(parser)
     add_json(parser)
 
@@ -38,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     found = build_leaderboard(
         args.folder,
         args.output,
-        lambda path: at_hand(path, given, wiring, is_strict=False),
+        lambda path: open_available_data(path, given, wiring, is_strict=False),
         read_keys(args.key),
         config_texts(wiring),
     )
@@ -64,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 def _check_data(given: Sequence[str], folder: Path, benchmarks: Iterable[str]) -> None:
     """Raise BadInput if --data names a missing file, or a benchmark that is neither in a bundle nor in `benchmarks`.
 
-    Later errors about data refuse a bundle, and these are not about a bundle.
+    This is checked first, because later errors about data are reported as reasons to refuse a bundle.
     """
     known = set(benchmarks)
     for bundle in folder.glob("*.mbz") if given else ():

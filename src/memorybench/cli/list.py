@@ -21,7 +21,7 @@ _SECTIONS = (
     ("extractors", "extractors"),
     ("stores", "memory stores"),
     ("agents", "agents"),
-    ("models", "models and the prefixes of model names"),
+    ("models", "models, and prefixes such as openrouter/ that select a server for any model"),
     ("suites", "suites"),
 )
 """The flags that select entries, with a description of what each lists."""
@@ -30,7 +30,7 @@ _SECTIONS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     for flag, what in _SECTIONS:
         parser.add_argument(f"--{flag}", action="store_true", help=f"List only {what}")
-    add_list(parser, "--tags", metavar="TAG", help="List only entries with one of these tags")
+    add_list(parser, "--tags", metavar="TAG", help="List only entries with one of these tags, such as temporal")
     add_config_dir(parser)
     add_json(parser)
 

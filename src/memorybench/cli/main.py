@@ -178,7 +178,7 @@ def _parser(
 
 
 def is_action(given: Sequence[str], action: str) -> bool:
-    """Return whether the word after the verb is this action and not, for example, the name of a dataset."""
+    """Return whether the word after the verb is this action. Words that begin with `-` are skipped."""
     return [word for word in given if not word.startswith("-")][1:2] == [action]
 
 

@@ -11,7 +11,10 @@ from .arguments import add_json, add_list, split_list
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "shards", metavar="DIR", nargs="+", help="Merge the shards of this results folder, FOLDER/RUN or RUN"
+        "shards",
+        metavar="DIR",
+        nargs="+",
+        help="Merge all shards in this results folder, or the one shard that FOLDER/RUN or RUN names",
     )
     parser.add_argument("--run-id", metavar="ID", required=True, help="Name the merged run (required)")
     parser.add_argument(
@@ -20,7 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="Write to this folder (default: ./results; for audit, ./audit-results)",
     )
-    parser.add_argument("--journal", metavar="URL", help="Store rows in this Postgres database")
+    parser.add_argument(
+        "--journal",
+        metavar="URL",
+        help="Store rows in this Postgres database, postgresql://USER@HOST/DATABASE (default: a SQLite file)",
+    )
     parser.add_argument("--allow-partial", action="store_true", help="Accept missing and unfinished shards")
     add_list(parser, "--tag", metavar="TAG", help="Add tags to those of the shards")
     add_json(parser)

@@ -10,6 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
+from memorybench.text.quantities import quantity
+
 from .arguments import add_json, positive
 from .view import port_number
 
@@ -29,8 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_PORT,
         help=f"Listen on this port (default: {DEFAULT_PORT})",
     )
-    parser.add_argument("--host", metavar="H", default="127.0.0.1", help="Listen on this address (default: 127.0.0.1)")
-    parser.add_argument("--token-env", metavar="NAME", help="Require the token in this variable")
+    parser.add_argument(
+        "--host",
+        metavar="H",
+        default="127.0.0.1",
+        help="Listen on this address; others than loopback need --token-env (default: 127.0.0.1)",
+    )
+    parser.add_argument(
+        "--token-env", metavar="NAME", help="Require from senders the token in this environment variable"
+    )
     parser.add_argument(
         "--max-mb",
         metavar="N",
@@ -39,9 +48,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="Refuse spans when the folder has N MB (default: 1024)",
     )
     parser.add_argument(
-        "--for", dest="duration", metavar="TIME", type=_seconds, help="Stop after this time, such as 30s, 10m or 8h"
+        "--for",
+        dest="duration",
+        metavar="TIME",
+        type=_seconds,
+        help="Stop after this time, such as 30s, 10m or 8h (default: at Ctrl-C)",
     )
-    add_json(parser)
+    add_json(parser, "Print the address and the folder as one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,7 +100,8 @@ async def _receive(args: argparse.Namespace, token: str | None) -> None:
                     await stopped.wait()
             except TimeoutError:
                 pass
-        counts = f"{receiver.batches} batches with {receiver.spans} spans stored, {receiver.refused} refused"
+        spans = quantity(receiver.spans, "span")
+        counts = f"{quantity(receiver.batches, 'batch', 'batches')} with {spans} stored, {receiver.refused} refused"
         measure = as_typed(f"memorybench online {shlex.quote(str(args.output))}")
         print(f"memorybench: {counts}; measure them with: {measure}", file=sys.stderr)
 

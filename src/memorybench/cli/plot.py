@@ -21,12 +21,20 @@ _SLOPE = "slope"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="Draw this run, or FOLDER/RUN")
+    parser.add_argument("run", metavar="RUN", help="Draw this run, FOLDER/RUN or `latest`")
     parser.add_argument("chart", metavar="CHART", nargs="?", help="Draw this chart (default: list the available ones)")
     parser.add_argument(
-        "--output", metavar="FILE", type=Path, help="Write to this .svg, .png or .pdf file (required without --spec)"
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="Write to this .svg, .png or .pdf file (required for CHART, unless --spec)",
     )
-    parser.add_argument("--sides", metavar="SIDE", nargs="+", help="With slope: compare two providers, or another run")
+    parser.add_argument(
+        "--sides",
+        metavar="SIDE",
+        nargs="+",
+        help="With slope: compare two providers, or the run with this one (default: the first two providers)",
+    )
     parser.add_argument(
         "--theme", choices=("light", "dark"), default="light", help="Choose the colours (default: light)"
     )

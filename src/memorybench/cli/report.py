@@ -13,13 +13,19 @@ _PAGES = (".html", ".htm")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="Report this run, or FOLDER/RUN; several are read as shards of one"
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="Report this run, FOLDER/RUN or `latest`; several are read as shards of one",
     )
     parser.add_argument(
         "--format", choices=("all", "json", "markdown", "html"), default="all", help="Choose the format (default: all)"
     )
     parser.add_argument(
-        "--output", metavar="DIR", type=Path, help="Write to this folder or .html file (default: the run's folder)"
+        "--output",
+        metavar="DIR",
+        type=Path,
+        help="Write to this folder or, with --format html, .html file (default: the run's folder; required for shards)",
     )
     add_results(parser)
     add_json(parser)

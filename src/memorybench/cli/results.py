@@ -38,18 +38,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers; see `memorybench compare`")
     parser.add_argument("--benchmark", metavar="NAME", help="With --compare: use only this benchmark")
-    parser.add_argument("--measure", metavar="NAME", help="With --compare: use this measure (default: the main ones)")
+    parser.add_argument(
+        "--measure", metavar="NAME", help="With --compare: use this measure, such as recall@5 (default: the main ones)"
+    )
     parser.add_argument("--watch", action="store_true", help="Follow a run in progress until it ends (default: latest)")
     parser.add_argument("--failures", action="store_true", help="List wrong and failed trials one by one")
     add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
-    add_list(parser, "--question-type", metavar="TYPE", help="With --failures: show only these types")
+    add_list(parser, "--question-type", metavar="TYPE", help="With --failures: show only these types of questions")
     add_list(
-        parser, "--reason", metavar="REASON", help="With --failures: show only these reasons, such as not-retrieved"
+        parser,
+        "--reason",
+        metavar="REASON",
+        help="With --failures: show only these reasons, such as not-retrieved; --failures lists those of the run",
     )
     parser.add_argument(
         "--limit", metavar="N", type=positive, help="With --failures: show at most N (default: 20; all with --json)"
     )
-    parser.add_argument("--offset", metavar="N", type=int, help="With --failures: skip the first N")
+    parser.add_argument("--offset", metavar="N", type=int, help="With --failures: skip the first N (default: 0)")
     add_results(parser)
     add_json(parser)
 

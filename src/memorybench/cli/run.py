@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memorybench.text.quantities import quantity
+
 from .arguments import add_action, add_fields, add_json, given_fields
 from .output import print_wrapped
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from memorybench.suites.summary import Summary
 
 _OF_EVERY_START = ("ray", "workers", "cpus_per_worker", "ray_files", "ray_env", "otel", "otel_content")
-"""Options that are not saved with the run, so that the command that continues it repeats them."""
+"""Options that are not saved with the run, so that the suggested command to continue the run has to repeat them."""
+NAMES = "`memorybench list` shows the names of benchmarks, providers, models, extractors, stores and agents."
+"""Says in the help, and in the reference, where to find the names that flags take."""
 _EPILOGS = {
     "audit": "`audit probes DATASET` lists the probes of a dataset, or writes them to a file.",
     "online": "`online receive --output FOLDER` stores spans that agents send by OTLP/HTTP.",
@@ -36,7 +40,8 @@ def configure(parser: argparse.ArgumentParser, verb: str) -> None:
     found = commands(verb)
     if [command.name for _, command in found] == [verb]:
         _configure(parser, *found[0])
-        parser.epilog = _EPILOGS.get(verb)
+        if verb in _EPILOGS:
+            parser.epilog = f"{_EPILOGS[verb]} {NAMES}"
         return
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for suite, command in found:
@@ -56,19 +61,20 @@ def _configure(parser: argparse.ArgumentParser, suite: Suite, command: Command) 
     parser.add_argument("--dry-run", action="store_true", help="Show what would be done and stop")
     parser.add_argument(
         "--threshold",
-        metavar="NAME=VALUE",
+        metavar="MEASURE=VALUE",
         action="append",
         default=[],
-        help="Exit with 3 if a measure misses VALUE (repeatable)",
+        help="Exit with 3 if MEASURE is worse than VALUE, such as recall@5=0.4 (repeatable)",
     )
     parser.add_argument(
         "--threshold-on",
         choices=("value", "lower"),
         default="value",
-        help="Compare thresholds with the estimate or the worse interval end (default: value)",
+        help="Compare thresholds with the value, or with the worse end of its interval (default: value)",
     )
     add_json(parser)
     parser.set_defaults(handler=partial(_run, suite, command))
+    parser.epilog = NAMES
 
 
 def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
@@ -121,7 +127,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
 
 
 def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:
-    """Print how the run ended, write the files for CI and return the exit code."""
+    """Print how the run ended, write the files of --junit and --step-summary, and return the exit code."""
     from memorybench.suites.finished import exit_code, write_ci_files
     from memorybench.wiring.environment import redactor
 
@@ -173,7 +179,7 @@ def _show_plan(start: Start, missing: list[str], as_json: bool) -> None:
         _show_estimates(rows, prepared.planned, unknown)
     else:
         trials = ", ".join(f"{n} of {benchmark} × {name}" for (benchmark, name), n in prepared.totals.items())
-        print(f"{prepared.planned} trials planned ({trials}); nothing was done")
+        print(f"{quantity(prepared.planned, 'trial')} planned ({trials}); nothing was done")
     if not as_json:
         _show_samples(prepared)
         for line in dict.fromkeys(missing):
@@ -206,11 +212,11 @@ def _show_estimates(rows: Sequence[Mapping[str, Any]], planned: int, unknown: Se
     out = console()
     show_table(out, Table("DRY RUN: nothing was called", columns, cells))
     more = f" + ? (unknown prices: {', '.join(unknown)})" if unknown else ""
-    out.print(f"{planned} trials planned; cost about {about(sum(row['cost'] or 0 for row in rows))}{more}")
+    out.print(f"{quantity(planned, 'trial')} planned; cost about {about(sum(row['cost'] or 0 for row in rows))}{more}")
 
 
 def _show_samples(prepared: PreparedRun) -> None:
-    """Print how many histories are added to each memory: even a small sample of questions may need all of them."""
+    """Print how many histories the questions need, which may be all even for a few questions, and notes on the data."""
     from memorybench.reporting.terminal import console
     from memorybench.suites.sampling import sample_text
 
@@ -256,7 +262,7 @@ def _show(start: Start, finished: FinishedRun, args: argparse.Namespace) -> None
 
 
 def _variation_hints(start: Start, args: argparse.Namespace) -> dict[str, str]:
-    """Return hints to use the command again with the settings of this run, except some."""
+    """Return commands that repeat this run with some settings changed, each with its purpose."""
     from memorybench.suites.spec import flag_options, flag_words
     from memorybench.suites.suite import output_words
     from memorybench.text.sanitize import sanitize
@@ -289,7 +295,10 @@ def _place_flags(place: RunPlace) -> list[str]:
 
 
 def _comparison_hint(start: Start, finished: FinishedRun, results: str) -> dict[str, str]:
-    """Return a hint with the command that lists the questions that got worse; {} if the baseline was not missed."""
+    """Return a hint with the command that lists the questions that got worse than in the baseline run.
+
+    Return {} if no check against the baseline run failed.
+    """
     baseline, place = start.baseline, start.place
     if baseline is None or not any(check.missed and check.name.startswith("baseline") for check in finished.checks):
         return {}

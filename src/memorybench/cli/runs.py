@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from memorybench.suites.run_list import ListedRun
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_STATUS_NOTES = {"partial": " (unfinished)", "blocked": " (consent to prompt agents is missing)"}
+"""By status: an explanation for --help."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,21 +31,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.set_defaults(action=None)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=False)
+    actions.usage = "[ACTION ...]"  # type: ignore[attr-defined]  # argparse shows it as required
     listing = _add_action(actions, "list", "list runs, as without an action")
     add_list(listing, "--tag", metavar="TAG", help="List only runs with one of these tags")
     _add_filters(listing, "List")
     tag = _add_action(actions, "tag", "add tags to a run, or remove them")
-    tag.add_argument("run", metavar="RUN", help="Tag this run, or `latest`")
+    tag.add_argument("run", metavar="RUN", help="Tag this run, FOLDER/RUN or `latest`")
     tag.add_argument("tags", metavar="TAG", nargs="+", help="Add this tag")
     tag.add_argument("--remove", action="store_true", help="Remove the tags instead")
     rename = _add_action(actions, "rename", "rename a finished run")
-    rename.add_argument("run", metavar="RUN", help="Rename this run, or `latest`")
+    rename.add_argument("run", metavar="RUN", help="Rename this run, FOLDER/RUN or `latest`")
     rename.add_argument("new", metavar="NEW", help="Set this name")
     delete = _add_action(actions, "delete", "delete runs with their files")
-    delete.add_argument("runs", metavar="RUN", nargs="+", help="Delete this run, or `latest`")
+    delete.add_argument("runs", metavar="RUN", nargs="+", help="Delete this run, FOLDER/RUN or `latest`")
     prune = _add_action(actions, "prune", "delete old runs that have no tags")
-    prune.add_argument("--keep", metavar="N", type=positive, help="Keep the N newest untagged runs")
-    prune.add_argument("--older-than", metavar="AGE", type=_age, help="Delete only older runs (30d, 12h, 2w)")
+    prune.add_argument(
+        "--keep", metavar="N", type=positive, help="Keep the N newest untagged runs (this or --older-than is required)"
+    )
+    prune.add_argument(
+        "--older-than", metavar="AGE", type=_age, help="Delete only runs older than this, such as 12h, 30d or 2w"
+    )
     _add_filters(prune, "Delete", "prune")
     prune.add_argument("--dry-run", action="store_true", help="Show what would be deleted and stop")
     for action in (delete, prune):
@@ -51,9 +58,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_filters(parser: argparse.ArgumentParser, verb: str, action: str | None = None) -> None:
-    add_list(parser, "--suite", metavar="NAME", help=f"{verb} only runs of these suites")
-    statuses = ", ".join(_statuses(action))
-    add_list(parser, "--status", metavar="STATUS", help=f"{verb} only runs of this status ({statuses})")
+    add_list(parser, "--suite", metavar="NAME", help=f"{verb} only runs of these suites, such as eval or audit")
+    statuses = ", ".join(f"{name}{_STATUS_NOTES.get(name, '')}" for name in _statuses(action))
+    add_list(parser, "--status", metavar="STATUS", help=f"{verb} only runs of this status: {statuses}")
 
 
 def _statuses(action: str | None) -> list[str]:
@@ -240,7 +247,7 @@ def _delete_rows(args: argparse.Namespace, rows: Sequence[ListedRun], kept: dict
 
 
 def _confirmed(rows: Sequence[ListedRun]) -> bool:
-    """Ask whether to delete these runs and return the answer. Ask on standard error: standard output may be JSON."""
+    """Ask the user on standard error whether to delete these runs; return whether the answer is yes."""
     if not sys.stdin or not sys.stdin.isatty():
         raise BadInput(
             "--yes",

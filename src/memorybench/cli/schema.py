@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kind",
         metavar="KIND",
-        help=f"Choose {', '.join(CONFIGS)}, {COMPARISON}, or a command such as eval or extraction-run",
+        help=f"Choose {', '.join(CONFIGS)}, {COMPARISON}, or a command with hyphens, such as eval or hygiene-run",
     )
 
 

@@ -25,11 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", help="Read this run, FOLDER/RUN or `latest`; several are shards of one"
     )
-    parser.add_argument("case", metavar="CASE", help="Show the case with this id, or unique beginning of an id")
+    parser.add_argument(
+        "case", metavar="CASE", help="Show the question or case with this id, or unique beginning of an id"
+    )
     parser.add_argument("--provider", metavar="NAME", help="Show this provider, model, store or agent (default: all)")
-    parser.add_argument("--benchmark", metavar="NAME", help="Look in this benchmark only")
+    parser.add_argument(
+        "--benchmark", metavar="NAME", help="Look in this benchmark only; needed if several have the id"
+    )
     parser.add_argument("--variant", metavar="NAME", help="Show this variant, such as a phase of a scenario")
-    parser.add_argument("--repeat", metavar="N", type=positive, help="Show this repeat (default: all)")
+    parser.add_argument("--repeat", metavar="N", type=positive, help="Show this repeat, counting from 1 (default: all)")
     parser.add_argument("--full", action="store_true", help="Show long texts and all memories in full")
     add_results(parser)
     add_json(parser)

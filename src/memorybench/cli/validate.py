@@ -9,6 +9,7 @@ from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.suites.registry import suites
+from memorybench.text.quantities import quantity
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="Check this YAML, JSON, JSONL, CSV (.gz), .db or results folder",
     )
-    parser.add_argument("--journal", metavar="URL", help="Check the rows of this Postgres database")
+    parser.add_argument(
+        "--journal", metavar="URL", help="Check the rows of this Postgres database, postgresql://USER@HOST/DATABASE"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,8 +74,8 @@ def describe_file(path: Path) -> str:
     described = _described_by_suite(path, first)
     if described is not None:
         return described
-    size = f"{len(value)} items" if isinstance(value, list) else "one value"
-    return f"well-formed, {len(value)} keys" if isinstance(value, dict) else f"well-formed, {size}"
+    size = quantity(len(value), "item") if isinstance(value, list) else "one value"
+    return f"well-formed, {quantity(len(value), 'key')}" if isinstance(value, dict) else f"well-formed, {size}"
 
 
 def _described_by_suite(path: Path, first: Mapping[str, Any]) -> str | None:

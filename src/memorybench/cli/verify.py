@@ -43,8 +43,13 @@ _MOST_SHOWN = 20
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="Check this bundle")
-    add_list(parser, "--data", metavar="NAME=PATH", help="Use these data files to check questions and retrieval")
-    add_list(parser, "--key", metavar="FILE", help="Require a signature by one of these public keys")
+    add_list(
+        parser,
+        "--data",
+        metavar="NAME=PATH",
+        help="Check questions and retrieval of benchmark NAME with this copy of its data",
+    )
+    add_list(parser, "--key", metavar="FILE", help="Require a signature by one of these public key files")
     _add_rejudging(parser)
     add_json(parser)
 
@@ -59,7 +64,10 @@ def _add_rejudging(parser: argparse.ArgumentParser) -> None:
     )
     add_budget(parser, needed="--rejudge")
     parser.add_argument(
-        "--concurrency", metavar="N", type=positive, help="With --rejudge: limit the calls in flight (default: 10)"
+        "--concurrency",
+        metavar="N",
+        type=positive,
+        help="With --rejudge: make at most N calls at the same time (default: 10)",
     )
     parser.add_argument(
         "--results",
@@ -80,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         flags = ("--sample", "--seed", "--budget", "--concurrency", "--results", "--dry-run")
         refuse_flags(args, flags, "--rejudge", "add --rejudge MODEL")
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
-    datasets = at_hand(args.file, split_list(args.data), wiring)
+    datasets = open_available_data(args.file, split_list(args.data), wiring)
     found = verify_bundle(args.file, datasets, read_keys(args.key), config_texts(wiring))
     document = found.document()
     rejudging = None
@@ -100,12 +108,14 @@ def run(args: argparse.Namespace) -> int:
         _show(found, has_keys=args.key is not None)
         if rejudging is not None:
             _show_rejudging(rejudging)
+    if rejudging is not None and rejudging.problem:
+        print(f"memorybench: {rejudging.problem}", file=sys.stderr)
     if rejudging is not None and rejudging.is_interrupted:
         return 130
     return 0 if found.is_consistent and (rejudging is None or not rejudging.missing) else 1
 
 
-def at_hand(
+def open_available_data(
     file: Path, given: Sequence[str], wiring: LiveWiring, *, is_strict: bool = True
 ) -> dict[str, Dataset | AuditDataset]:
     """Open the available data of the bundle's benchmarks: data that ships with memorybench, and files in `given`.

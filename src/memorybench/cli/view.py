@@ -24,12 +24,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", metavar="RUN", nargs="*", help="Open the page of this run; of several, their comparison"
     )
-    parser.add_argument("--port", metavar="N", type=port_number, help=f"Listen on this port (default: {DEFAULT_PORT})")
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        type=port_number,
+        help=f"Listen on this port (default: {DEFAULT_PORT} or, if it is in use, any)",
+    )
     parser.add_argument("--no-browser", action="store_true", help="Print the address without opening a browser")
-    parser.add_argument("--host", metavar="H", default="127.0.0.1", help="Listen on this address (default: 127.0.0.1)")
-    parser.add_argument("--token", metavar="T", help="Require this secret; needed if other machines can connect")
+    parser.add_argument(
+        "--host",
+        metavar="H",
+        default="127.0.0.1",
+        help="Listen on this address; others than loopback need --token (default: 127.0.0.1)",
+    )
+    parser.add_argument("--token", metavar="T", help="Require this secret, of 16 or more letters and digits")
     add_results(parser)
-    add_json(parser)
+    add_json(parser, "Print the address as one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:

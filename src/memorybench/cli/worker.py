@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from memorybench.text.quantities import quantity
+
 from .arguments import add_consent, add_fields, add_json, given_fields, positive, split_list
 
 _MORE_CONSENT = ("store_is_disposable", "agent_turn", "i_understand_model_cost")
@@ -16,11 +18,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from memorybench.suites.spec import RunOptions
 
     parser.add_argument(
-        "--journal", metavar="URL", required=True, help="Join a run of this Postgres database (required)"
+        "--journal",
+        metavar="URL",
+        required=True,
+        help="Join a run of this Postgres database, postgresql://USER@HOST/DATABASE (required)",
     )
     parser.add_argument("--run", metavar="RUN", help="Join this run (default: the newest unfinished one)")
     parser.add_argument(
-        "--concurrency", metavar="N", type=positive, help="Limit the calls in flight (default: the run's)"
+        "--concurrency", metavar="N", type=positive, help="Make at most N calls at the same time (default: the run's)"
     )
     add_consent(parser)
     for name in _MORE_CONSENT:
@@ -53,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(facts))
     else:
-        print(f"Run {joined.run_id}: {ending.performed} trials performed here; the run is {ending.status}")
+        print(f"Run {joined.run_id}: {quantity(ending.performed, 'trial')} performed here; the run is {ending.status}")
     if ending.interrupted:
         return 130
     if ending.paused:

@@ -78,7 +78,7 @@ def flag_words(spec: Record, names: Collection[str] | None = None, typed: Mappin
     """Return the words of a command line that give a spec its values. Defaults are left out.
 
     `names` are the fields to include; None: all. `typed` are words by field that replace the value, such as the name of
-    the file that a text was read from. A field of several words needs more than its own value, and cannot be included.
+    the file that a text was read from. A field with `several_words` cannot be included.
     """
     kind, positional, words = type(spec), list[str](), list[str]()
     for name, field in kind.model_fields.items():
@@ -96,7 +96,7 @@ def flag_words(spec: Record, names: Collection[str] | None = None, typed: Mappin
             own = [str(one) for one in value] if isinstance(value, tuple) else [(typed or {}).get(name, str(value))]
         if not flag.startswith("-"):
             positional += own
-        elif own[0].startswith("-"):  # the next flag, if it were a word of its own
+        elif own[0].startswith("-"):  # as a word of its own, the value would be read as the next flag
             words += [f"{flag}={one}" for one in own]
         else:
             words += [flag, *own]
@@ -104,7 +104,7 @@ def flag_words(spec: Record, names: Collection[str] | None = None, typed: Mappin
 
 
 def with_folders(command: Sequence[str], spec: "Spec", *, consent: bool = False) -> str:
-    """Return a command line with the flags to find the configs of a spec; with `consent`, also those to open them."""
+    """Return a command line with the --config-dir flags of a spec; with `consent`, also with its flags of consent."""
     names = [name for name in Spec.model_fields if name != "reuse"] if consent else ["config_dirs"]
     return shlex.join([*command, *flag_words(spec, names)])
 
@@ -114,7 +114,10 @@ def is_flag(field: FieldInfo) -> bool:
 
 
 class Spec(Record):
-    """The base class of every suite's spec. It is saved with the run, so `--resume` needs only the run's name."""
+    """The base class of every suite's spec. It is saved with the run, so that `--resume` needs only the run's name.
+
+    Fields with `saved=False`, such as consent to run code, are not saved and must be given again.
+    """
 
     config_dirs: tuple[str, ...] = flag(
         (), help="Also read configs from these folders.", name="--config-dir", metavar="DIR"
@@ -122,13 +125,13 @@ class Spec(Record):
     allow_code: bool = flag(False, help="Let your configs run programs, Python, containers and SQL.", saved=False)
     allow_env: tuple[str, ...] = flag(
         (),
-        help="Let configs send these variables, besides their own key.",
+        help="Let configs send these environment variables, besides their own key.",
         name="--allow-env",
         metavar="NAME",
         saved=False,
     )
-    store_is_disposable: bool = flag(False, help="Let the run change and delete a live memory.", saved=False)
-    reuse: str | None = flag(None, help="Reuse unchanged steps from an earlier run.", metavar="RUN")
+    store_is_disposable: bool = flag(False, help="Let the run change or delete data in existing memories.", saved=False)
+    reuse: str | None = flag(None, help="Reuse unchanged steps, such as answers, of RUN in --output.", metavar="RUN")
 
     @property
     def consent(self) -> Consent:
@@ -145,9 +148,9 @@ class JudgedSpec(Spec):
 
     canaries: int | Literal["off"] | None = flag(
         None,
-        help="Check the judge with N known answers.",
+        help="Test the judge on N labelled answers; `off` for none.",
         metavar="N|off",
-        default_text="a tenth of its calls",
+        default_text="at most a tenth of its calls",
     )
 
     @field_validator("canaries", mode="before")
@@ -162,7 +165,7 @@ class JudgedSpec(Spec):
         if self.canaries not in (None, "off", 0) and not has_judge:
             raise BadInput(
                 "--canaries",
-                "canaries check a judge, and the run has none",
+                "canaries check a judge, but the run has no judge",
                 remedy="add --judge-model MODEL, or leave out --canaries",
             )
 
@@ -170,7 +173,7 @@ class JudgedSpec(Spec):
 class ShardedSpec(Spec):
     """The spec of a suite whose runs can be divided into shards."""
 
-    shard: str | None = flag(None, help="Perform part I of N; `merge` joins them.", metavar="I/N")
+    shard: str | None = flag(None, help="Perform part I (from 1) of N; `merge` joins them.", metavar="I/N")
 
     @field_validator("shard")
     @classmethod
@@ -181,9 +184,12 @@ class ShardedSpec(Spec):
 class RepeatedSpec(ShardedSpec, JudgedSpec):
     """The spec of a suite that can ask each question several times, to measure how much answers vary."""
 
-    repeats: int = flag(1, help="Ask the models N times per question.", metavar="N", ge=1)
+    repeats: int = flag(1, help="Answer and judge each question N times; search it once.", metavar="N", ge=1)
     detect: tuple[Annotated[float, Field(gt=0, le=100)], ...] = flag(
-        (), help="Report the sample sizes needed to detect these differences.", metavar="POINTS", default_text="2 5 10"
+        (),
+        help="With --repeats: report questions needed to detect these percentage-point differences.",
+        metavar="POINTS",
+        default_text="2 5 10",
     )
 
 
@@ -202,12 +208,19 @@ class RunOptions(Record):
 
     output: Path | None = flag(None, help="Write results to this folder.", metavar="DIR")
     journal: str | None = flag(
-        None, help="Store rows in this Postgres database.", metavar="URL", default_text="a SQLite file"
+        None,
+        help="Store rows in this Postgres database, postgresql://USER@HOST/DATABASE.",
+        metavar="URL",
+        default_text="a SQLite file",
     )
     run_id: str | None = flag(None, help="Name the run.", name="--run-id", metavar="ID", default_text="random")
-    resume: str | None = flag(None, help="Continue a run; scored trials are not repeated.", metavar="RUN")
+    resume: str | None = flag(None, help="Continue RUN in --output; scored trials are not repeated.", metavar="RUN")
     concurrency: int | None = flag(
-        None, help="Limit the calls in flight.", metavar="N", default_text="10; with --resume: unchanged", ge=1
+        None,
+        help="Make at most N calls at the same time.",
+        metavar="N",
+        default_text="10; with --resume: unchanged",
+        ge=1,
     )
     budget: Annotated[Dollars | Literal["none"] | None, BeforeValidator(_without_dollar_sign)] = flag(
         None,
@@ -215,23 +228,25 @@ class RunOptions(Record):
         metavar="DOLLARS",
         default_text="none; with --resume: unchanged",
     )
-    ray: str | None = flag(None, help="Perform the run on this Ray cluster.", metavar="ADDRESS|local")
-    workers: int | None = flag(None, help="With --ray: start N workers.", metavar="N", ge=1)
+    ray: str | None = flag(None, help="Perform the run on this Ray cluster; needs --journal.", metavar="ADDRESS|local")
+    workers: int | None = flag(None, help="With --ray: start N workers (required).", metavar="N", ge=1)
     cpus_per_worker: float = flag(
         1.0, help="With --ray: reserve C CPUs per worker.", metavar="C", default_text="1", gt=0, allow_inf_nan=False
     )
     ray_files: tuple[str, ...] = flag((), help="With --ray: copy these files to the workers.", metavar="PATH")
-    ray_env: tuple[str, ...] = flag((), help="With --ray: send these variables to the workers.", metavar="NAME")
+    ray_env: tuple[str, ...] = flag(
+        (), help="With --ray: send these environment variables to the workers.", metavar="NAME"
+    )
     baseline: str | None = flag(
         None,
-        help="Exit with 3 if significantly worse than this run.",
+        help="Compare main measures with RUN; exit 3 if significantly worse.",
         metavar="RUN",
         default_text="none; with --resume: unchanged",
     )
     max_drop: tuple[str, ...] = flag(
         (),
-        help="With --baseline: also exit with 3 on any larger drop.",
-        metavar="[NAME=]POINTS",
+        help="Exit 3 if worse than --baseline by more percentage points.",
+        metavar="[MEASURE=]POINTS",
     )
     tags: tuple[str, ...] = flag(
         (), help="Tag the run; `memorybench runs --tag` finds it.", name="--tag", metavar="TAG"
@@ -240,7 +255,9 @@ class RunOptions(Record):
     step_summary: Path | None = flag(
         None, help="Append the report as Markdown to this file.", metavar="FILE", default_text="$GITHUB_STEP_SUMMARY"
     )
-    otel: str | None = flag(None, help="Send spans to this OTLP/HTTP endpoint.", metavar="URL")
+    otel: str | None = flag(
+        None, help="Send spans to this OTLP/HTTP endpoint, such as http://localhost:4318.", metavar="URL"
+    )
     otel_content: bool = flag(False, help="With --otel: also send texts of questions and memories.")
     command_line: tuple[str, ...] = ()
     """The words of the command line that the user typed, for report.json."""

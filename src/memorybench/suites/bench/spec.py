@@ -19,20 +19,25 @@ class BenchSpec(SearchSpec, RepeatedSpec):
     benchmarks: tuple[str, ...] = flag(DEFAULT_BENCHMARKS, help="Run these benchmarks.", metavar="NAME")
     providers: tuple[str, ...] = flag(DEFAULT_PROVIDERS, help="Compare these providers and baselines.", metavar="NAME")
     limit: int | None = flag(
-        None, help="Sample N questions per benchmark across histories and types.", metavar="N", ge=1
+        None, help="Sample N questions per benchmark across histories and types.", metavar="N", default_text="all", ge=1
     )
-    sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
+    sample_seed: int | None = flag(0, help="With --limit: draw the sample with this seed.", metavar="N")
     """The seed of the sample.
 
     None for a run of an earlier version, whose --limit took the first questions or, with `seed`, random ones.
     """
-    start: int | None = flag(None, help="Start at this question, counting from 1.", metavar="N", ge=1)
-    end: int | None = flag(None, help="End with this question.", metavar="N", ge=1)
+    start: int | None = flag(None, help="Start at question N of each benchmark, counting from 1.", metavar="N", ge=1)
+    end: int | None = flag(None, help="End with question N, included; --limit samples from these.", metavar="N", ge=1)
     question_types: tuple[str, ...] = flag(
-        (), help="Ask only questions of these types.", name="--question-type", metavar="TYPE"
+        (),
+        help="Ask only these question types; `memorybench describe BENCHMARK` lists them.",
+        name="--question-type",
+        metavar="TYPE",
     )
-    question_ids: tuple[str, ...] = flag((), help="Ask only these questions.", name="--question-id", metavar="ID")
-    failed_in: str | None = flag(None, help="Ask only questions that a provider missed in this run.", metavar="RUN")
+    question_ids: tuple[str, ...] = flag(
+        (), help="Ask only questions with these ids.", name="--question-id", metavar="ID"
+    )
+    failed_in: str | None = flag(None, help="Ask only questions that any chosen provider missed in RUN.", metavar="RUN")
     seed: int | None = flag(None, help="Send this seed to the answering model.", metavar="N")
     answering_model: str | None = flag(
         None,
@@ -53,10 +58,10 @@ class BenchSpec(SearchSpec, RepeatedSpec):
         None, help="Replace the benchmark's judge prompt (file or text).", metavar="PROMPT", file_or_text=True
     )
     data_files: Mapping[str, str] = flag(
-        dict, help="Read a benchmark's data from a local copy.", name="--data-file", metavar="NAME=PATH"
+        dict, help="Read the data of benchmark NAME from this copy.", name="--data-file", metavar="NAME=PATH"
     )
     errata: Mapping[str, str] = flag(
-        dict, help="Also score by a file of corrected answers.", name="--errata", metavar="NAME=PATH"
+        dict, help="Also score benchmark NAME by this file of corrected answers.", name="--errata", metavar="NAME=PATH"
     )
     chosen: Mapping[str, tuple[str, ...]] = {}
     """By benchmark: the ids of the questions that --limit and --failed-in selected. A resumed run asks the same
@@ -79,13 +84,13 @@ class BenchSpec(SearchSpec, RepeatedSpec):
 
 class ScoreSpec(JudgedSpec):
     reuse: str | None = None
-    """Not a flag: the steps of the scored run are reused."""
+    """Not a flag of this command, which always reuses the steps of the run that it scores."""
     store_is_disposable: bool = Field(False, exclude=True)
-    """Not a flag: the command opens no memory."""
-    run: str = flag(help="Judge the answers of this run (needed unless --resume).", name="run", metavar="RUN")
+    """Not a flag of this command, which opens no memory."""
+    run: str = flag(help="Judge answers of this run in --output (needed unless --resume).", name="run", metavar="RUN")
     judge_model: str = flag(help="Judge with this model (needed unless --resume).", metavar="MODEL")
     repeats: int | None = flag(
-        None, help="Judge N times; only if each question has one answer.", metavar="N", default_text="once", ge=1
+        None, help="Judge each answer N times; RUN must have no --repeats.", metavar="N", default_text="once", ge=1
     )
     judge_prompt: str | None = flag(
         None, help="Replace the benchmark's judge prompt (file or text).", metavar="PROMPT", file_or_text=True

@@ -14,14 +14,14 @@ SEARCHES, WRITES = "searches", "writes"
 
 class OnlineSpec(JudgedSpec):
     file: str | None = flag(
-        None, help="Read this file or folder (LangSmith: or --project).", name="file", metavar="FILE"
+        None, help="Read spans from this file or folder (or use --project).", name="file", metavar="FILE"
     )
-    source: Literal["otlp", "langfuse", "phoenix", "langsmith"] = flag(
-        "otlp", help="Say in which format the spans are."
+    source: Literal["otlp", "langfuse", "phoenix", "langsmith"] = flag("otlp", help="Choose the format of the spans.")
+    project: str | None = flag(None, help="With --source langsmith: read this project instead of FILE.", metavar="NAME")
+    only: Literal["searches", "writes"] | None = flag(
+        None, help="Measure only `searches`, or only `writes`.", metavar="KIND", default_text="both"
     )
-    project: str | None = flag(None, help="With --source langsmith: read this project.", metavar="NAME")
-    only: Literal["searches", "writes"] | None = flag(None, help="Measure `searches` or `writes`.", metavar="KIND")
-    since: str | None = flag(None, help="Read operations of the last 24h, or since a date.", metavar="TIME")
+    since: str | None = flag(None, help="Read operations not older than TIME: 24h, 7d or 2026-01-31.", metavar="TIME")
     """The time from which operations are read.
 
     In a saved run it is a date, also if the user gave a duration such as 24h.
@@ -29,20 +29,21 @@ class OnlineSpec(JudgedSpec):
     limit: int | None = flag(None, help="Measure at most N of each kind, oldest first.", metavar="N", ge=1)
     search_names: tuple[str, ...] = flag(
         (),
-        help="Count spans with these names as searches, instead of retrievers.",
+        help="Also count spans with these names as searches.",
         name="--search-name",
         metavar="NAME",
+        default_text="retrievers",
     )
     write_names: tuple[str, ...] = flag(
-        (), help="Count spans with these names as writes.", name="--write-name", metavar="NAME"
+        (), help="Also count spans with these names as writes.", name="--write-name", metavar="NAME"
     )
     judge_model: str | None = flag(
         None, help="Judge searches and writes with this model.", metavar="MODEL", default_text="none"
     )
     top_k: int = flag(3, help="Judge the first N memories of each search.", metavar="N", ge=1)
-    feedback: bool = flag(False, help="Write the scores back to LangSmith or Langfuse.")
+    feedback: bool = flag(False, help="Send scores to LangSmith or Langfuse (keys from the environment).")
     store_is_disposable: bool = Field(False, exclude=True)
-    """Not a flag: the command opens no memory."""
+    """Not a flag of this command, which opens no memory."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ class OnlineSpec(JudgedSpec):
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return saved values for today's version.
+        """Return the saved values of a run as this version writes them.
 
         Earlier versions measured searches only, and accepted a project beside a file, which had no effect.
         """
