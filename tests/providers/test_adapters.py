@@ -224,7 +224,7 @@ def test_constructor_gets_its_arguments_and_cost_is_charged(tmp_path: Path) -> N
         ("class Mind: pass", 'has no class "Mine"; did you mean "Mind"?'),
         ("Mine = 3", 'has no class "Mine"'),
         ("class Mine:\n    def search(self): ...", "has no method add"),
-        (SMALL + "    def __init__(self, colour): ...", "arguments among config, embedder, folder, model"),
+        (SMALL + "    def __init__(self, colour): ...", "no other arguments than config, embedder, folder, model"),
         (SMALL + "    def __init__(self): open('/no/such')", "cannot be created: FileNotFoundError"),
         (SMALL + "    def __init__(self, model): ...", "; add local.enhancement.model"),
     ],

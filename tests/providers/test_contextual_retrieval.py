@@ -123,7 +123,7 @@ def test_lone_surrogate_in_a_model_reply_is_replaced(tmp_path: Path) -> None:
 
 
 def test_empty_model_reply_is_malformed(tmp_path: Path) -> None:
-    with pytest.raises(Malformed, match="it is empty"):
+    with pytest.raises(Malformed, match="the reply is empty"):
         search_memories(tmp_path, ScriptedModel(lambda _: "  "), [GARDEN])
 
 

@@ -182,7 +182,7 @@ def test_another_process_uses_the_ids_of_the_first(stub: Stub) -> None:
 
 def test_scope_with_unknown_ids_is_an_error(stub: Stub) -> None:
     for work in (lambda provider: provider.search(HOME, "cat", 3), lambda provider: provider.clear(HOME)):
-        with pytest.raises(ServiceError, match="userUuid of scope"):
+        with pytest.raises(ServiceError, match="userUuid is unknown for scope"):
             run_with_provider(CAPTURING, stub.url, work)
     assert stub.calls == []
 

@@ -210,7 +210,7 @@ def test_delete_timeout_raises_not_ready(stub: Stub) -> None:
 
 
 def test_wait_that_cannot_end_is_an_error(stub: Stub) -> None:
-    with pytest.raises(BadInput, match=r"endpoints\.add\.wait: .*expected status and done, or accept"):
+    with pytest.raises(BadInput, match=r"endpoints\.add\.wait: .*status and done, or accept"):
         run_with_provider(POLLED.replace("      status: $.state\n", ""), stub.url, wait_until_searchable)
 
 

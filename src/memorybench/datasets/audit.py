@@ -49,8 +49,8 @@ class AuditFact:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     question: str | None = None
-    """A question that asks for the value; None if the dataset has none. It must pass the checks of generated
-    questions."""
+    """The question about `value` that the dataset gives; None if it gives none. `audit` checks it like the questions
+    that it makes itself."""
     turn: str | None = None
     """The id of the turn that states the fact; None: unknown."""
 
@@ -119,10 +119,10 @@ def _problems(file: AuditFile) -> list[BadInput]:
 
 
 def _stream(path: Path) -> AuditDataset | None:
-    """Read a file, one conversation at a time; return None if it has problems, so that it must be read as a whole.
+    """Read a file, one conversation at a time, to save memory; return None if the file has problems.
 
-    This saves memory: a whole parsed JSON file takes several times as much as the conversations made from it. A file
-    with problems is read as a whole, to find their line numbers.
+    The caller then reads the file as a whole, to find the line numbers of the problems. A whole parsed JSON file takes
+    several times the memory of the conversations made from it.
     """
     id: Any = None
     ids: set[str] = set()
@@ -151,7 +151,10 @@ def _stream(path: Path) -> AuditDataset | None:
 
 
 def _members(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the id of the dataset and each conversation, as pairs of key and value."""
+    """Yield pairs of a key and a value: `id` with the dataset's id, and `conversations` with each single conversation.
+
+    Of a JSON file, other keys are yielded, too. A file of another type yields nothing.
+    """
     stem, kind = stem_and_kind(path)
     if kind == "json":
         yield from stream_members(path, CONVERSATIONS)

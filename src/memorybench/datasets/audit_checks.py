@@ -189,7 +189,10 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
 
 
 def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Iterator[BadInput]:
-    """Yield a problem for each absent entry that has nothing to ask for, or names an attribute that a fact states."""
+    """Yield the problems of the entries of `absent`.
+
+    An id must not occur twice, an entry needs an attribute or a question, and no fact may state its attribute.
+    """
     yield from _repeated_ids(absent, "absent entry")
     stated = {_topic(fact): fact for fact in facts if _text(fact, "attribute")}
     for entry in absent:
@@ -210,7 +213,7 @@ def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Ite
 
 
 def _topic(part: Document) -> tuple[str, str]:
-    """Return subject and attribute in a standard spelling: ("user", "home_town") for "home-town" of "the user"."""
+    """Return subject and attribute in a standard spelling: ("user", "hometown") for "home-town" of "the User"."""
     subject = "".join(_WORD.findall((_text(part, "subject") or "user").casefold().removeprefix("the ")))
     return subject, "".join(_WORD.findall((_text(part, "attribute") or "").casefold()))
 

@@ -38,7 +38,7 @@ _DIALOG_ID = re.compile(r"D\d+:\d+")
 _STATED_TYPES = ("single-session-user", "single-session-assistant", "knowledge-update")
 _ABSTENTION_IDS = "*_abs*"
 _KEYS = {"at": "timestamp", "valid_from": "validFrom", "valid_to": "validTo"}
-"""Fields of turns and facts that have another name in an audit file."""
+"""Fields of turns and facts whose key in an audit file differs from the field's name: field → key."""
 
 
 def convert_locomo(path: Path | str) -> AuditDataset:
@@ -87,7 +87,7 @@ def _dataset(path: Path | str, conversations: Iterator[AuditConversation]) -> Au
 
 
 def _value(answer: str | int | None) -> str | None:
-    """Return the answer as the value of a fact; None if it is too long, or is "yes" or "no"."""
+    """Return the answer as the value of a fact; None if it is empty, too long, "yes" or "no"."""
     text = "" if answer is None else str(answer).strip()
     return text if text and len(text.split()) <= _MAX_VALUE_WORDS and not _YES_OR_NO.fullmatch(text) else None
 
@@ -141,7 +141,7 @@ class _Talk(Struct, frozen=True):
     by_dialog_id: Mapping[str, Turn]
 
     def cited_turn(self, evidence: str | Sequence[str]) -> Turn | None:
-        """Return the first turn that `evidence` cites."""
+        """Return the turn of the first known dialog id in `evidence`; None if there is none."""
         ids = _DIALOG_ID.findall(evidence if isinstance(evidence, str) else " ".join(evidence))
         return next((self.by_dialog_id[id] for id in ids if id in self.by_dialog_id), None)
 

@@ -1,4 +1,4 @@
-"""The keys of an audit file, and the line of each conversation in it."""
+"""Reads an audit file, and checks its keys and the types of its values."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class AuditFile(Struct, frozen=True):
     id: str | None
     """The id of the dataset; None if it is missing, which is then one of `problems`."""
     conversations: tuple[Document, ...]
-    """The conversations of the file, without values that are not mappings, which are in `problems`."""
+    """The conversations that are JSON objects; `problems` has an error for each that is not."""
     problems: tuple[BadInput, ...]
-    """One error for each invalid JSON text, wrong type, invalid value, unknown key and missing key."""
+    """One error for each invalid JSON text, wrong type, invalid value, unknown key or missing key."""
 
     def line_of(self, bad: BadInput) -> int:
         number = bad.where.removeprefix(f"{self.path}:").partition(":")[0]

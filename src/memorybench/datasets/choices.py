@@ -31,15 +31,15 @@ class Choices(Struct, frozen=True):
     lines: tuple[str, ...]
     """One line per choice: as in the data if the choice has a label there, otherwise with the label a, b, c …"""
     are_labels_unclear: bool = False
-    """Whether the data labels the choices in another order than a, b, c …: then a gold answer that is a label is
-    refused, because it may be meant either way."""
+    """Whether the data labels the choices, but in another order than the labels a, b, c … that are shown. A gold answer
+    that is only a label is then refused, because it may be a label of the data or a label that is shown."""
     are_labels_own: bool = False
     """Whether the labels come from the data; otherwise they are a, b, c …"""
 
     def right(self, answer: Any, first: int | None, where: Callable[[], str]) -> tuple[str, ...]:
         """Return the accepted spellings of the choice that a gold answer means, such as `(b) Rome`, `Rome` and `(b)`.
 
-        Raise BadInput if it is not one of the choices.
+        Raise BadInput if the gold answer is none of the choices.
         If `first`, the index of the first choice, is not None, a gold answer that is a number is an index.
         """
         right = self._places(answer, first)
@@ -110,11 +110,11 @@ def has_other_labels(matches: Sequence[tuple[Place, Any]], part: Any) -> bool:
     parents = [reduce(getitem, place[:-1], part) for place, _ in matches]
     own = [place[-1] for place, _ in matches]
     columns = [own] if len(set(own)) > 1 else [[parent.get(name) for parent in parents] for name in parents[0]]
-    return any(_are_letters(column) for column in columns)
+    return any(_are_letters_in_other_order(column) for column in columns)
 
 
-def _are_letters(values: Sequence[Any]) -> bool:
-    """Return whether the values are different letters, and not a, b, c … in this order."""
+def _are_letters_in_other_order(values: Sequence[Any]) -> bool:
+    """Return whether the values are distinct single letters in another order than a, b, c …."""
     letters = [str(value).strip(_DECORATION).lower() for value in values]
     if len(set(letters)) < len(letters) or any(len(letter) != 1 or not letter.isalpha() for letter in letters):
         return False
@@ -147,7 +147,7 @@ def read_choices(value: Any, where: Callable[[], str], key: str, *, have_other_l
 
 
 def choices_of(question: Question) -> Choices:
-    """Return the choices of a question that was read before."""
+    """Return the choices of a question, with the lines in which the question's text shows them."""
     lines = question.question.removeprefix(f"{question.without_choices}\n").split("\n")
     if len(lines) != len(question.choices):  # a choice has several lines
         lines = list(map(str, question.choices))

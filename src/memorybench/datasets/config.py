@@ -219,7 +219,7 @@ class Abstention(Record):
     """Pattern of the ids of such questions, with * and ?. Haystacks are then called h1, h2, …, because
     ids would reveal the gold."""
     categories: tuple[str, ...] = ()
-    """Question types of such questions, by their names in `categories`."""
+    """The types of questions without an answer, by the names that the key `categories` gives them."""
 
 
 class OfficialRetrieval(Record):
@@ -390,7 +390,8 @@ class ModelChoice(Record):
     model: str
     """The model's name, such as `gpt-4o`; the command line overrides it."""
     temperature: float = Field(default=0.0, ge=0)
-    """Sent with every call to models that support it."""
+    """The temperature of this model, unless its card sets one; not sent to models that accept none. A model that the
+    command line or the environment names does not get it."""
 
 
 class AnswerPrompt(Record):

@@ -32,8 +32,9 @@ def read_benchmark(
 ) -> BenchmarkConfig:
     """Return the benchmark config in `document`; raise BadInput at the first error.
 
-    `metrics` are the known metric names; if None, names under `metrics:` are not checked. Only the section `data` may
-    refer to environment variables, so that a prompt is the same on every machine and cannot contain a key.
+    `metrics` are the known metric names; if None, names under `metrics:` are not checked. In the section `data`,
+    `${VAR}` is replaced by its value in `environment`; None: it stays as it is. It is not replaced in other sections,
+    so that a prompt is the same on every machine and cannot contain a key.
     """
     document = merge_base(document)
     if environment is not None and isinstance(document.value, dict) and "data" in document.value:

@@ -71,7 +71,10 @@ class ContextReader:
         )
 
     def _read_as(self, session_name: str, item: Document, cuts: Sequence[int], upto: int | None) -> ItemContext | None:
-        """Return the context, with session ids such as `s1` if `session_name` is `s`; None if a turn has such an id."""
+        """Return the context, with session ids such as `s1` if `session_name` is `s`.
+
+        In an object of sessions, the keys are the ids instead. None if the id of a turn equals a made-up session id.
+        """
         separator = self._context.speaker_separator
         context = ItemContext(partial(self._session, item), partial(self._turns.turn_id, item), separator)
         turn_ids: set[str] = set()
@@ -187,7 +190,10 @@ class ContextReader:
         return None if self._prefix is None else read_prefix(self._prefix, item, "schema.context.prefix")
 
     def member_number(self, item: Document, place: Place) -> int | None:
-        """Return the number, from 1, of the session or turn of the history that contains a place; None if none does."""
+        """Return the number, from 1, of the session or turn of the history that contains `place` in the item's data.
+
+        None if no session or turn does.
+        """
         start = place_of(self._field, item.value)
         if start is not None:
             step = place[len(start)] if len(place) > len(start) and place[: len(start)] == start else None
@@ -267,7 +273,10 @@ class ContextReader:
     def _raw(
         self, name: str | None, number: int, member: Any, place: Place, date: Any, context: ItemContext
     ) -> RawSession:
-        """Return the session `member`: all turns at `turnsField`, or the member itself. Nested lists are flattened."""
+        """Return `member` of the data as a session: its turns are those at `turnsField`, or else `member` itself.
+
+        Nested lists are flattened.
+        """
         matches: list[tuple[Place, Any]] = [((), member)]
         if isinstance(member, dict) and self._turns_within is not None:
             context.session_fields |= dict.fromkeys(member)
@@ -327,7 +336,7 @@ class ContextReader:
         return _are_aligned([at for at, _ in values], [at for at, _ in members], shared)
 
     def _path_of_each(self, item: Document, path: str, count: int) -> str | None:
-        """Return the path with `[*]` for each session, for a suggestion; None if it does not match once per session."""
+        """Return a path to suggest, such as `sessions[*].date` for `date`; None if it does not match each session."""
         field = self._context.field if self._context.field.startswith("$") else f"$.{self._context.field}"
         close = f"{field.removesuffix('[*]')}[*].{path.removeprefix('$.')}"
         try:

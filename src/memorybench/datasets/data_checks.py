@@ -26,11 +26,15 @@ def check_data(config: BenchmarkConfig, part: Document) -> None:
         raise BadInput(part.where(), "needles and cues cannot be combined", remedy="remove one of the two")
     if config.cues is not None and len(data.files) != 2:
         raise BadInput(
-            part.where("files"), f"{len(data.files)} files", expected="two files: dialogues and conversations"
+            part.where("files"),
+            f"files names {len(data.files)} files",
+            expected="two files: dialogues and conversations",
         )
     if config.needles is not None and len(data.files) < 2:
         raise BadInput(
-            part.where("files"), f"{len(data.files)} files", expected="at least two files: needles and a book"
+            part.where("files"),
+            f"files names {len(data.files)} files",
+            expected="at least two files: needles and a book",
         )
     _check_files(config, part)
     match data.type:
@@ -89,7 +93,7 @@ def _check_files(config: BenchmarkConfig, part: Document) -> None:
 
 
 def _check_checksums(data: Data, part: Document, *, several: bool) -> None:
-    """Raise BadInput unless `sha256` is a text if there is one file, and a mapping if there are several."""
+    """Raise BadInput if `sha256` is one checksum for several files, several for one file, or names an unknown file."""
     sums, where = data.sha256, part.where("sha256")
     if several and isinstance(sums, str):
         raise BadInput(

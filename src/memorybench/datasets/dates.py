@@ -18,7 +18,8 @@ _NUMBER = re.compile(r"\d{9,13}(\.\d+)?")
 _COMPACT = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])(?:[0-5]\d)?")
 """A date without separators, such as 202404010930, which may also be a number of seconds or milliseconds."""
 _FIRST_MILLISECONDS = 1e11
-"""Numbers from here on are milliseconds: as seconds, this is the year 5138; as milliseconds, 1973."""
+"""A number of this size or more is milliseconds since 1970, a smaller one seconds. 1e11 seconds is in the year 5138,
+1e11 milliseconds in 1973."""
 
 
 Formats = str | Sequence[str] | None
@@ -67,7 +68,7 @@ def check_format(format: str) -> None:
 
 
 def _without_skipped(text: str, format: str) -> tuple[str, str]:
-    """Return the date and its format without the words that the format skips."""
+    """Return `15 March` and `%d %B` for the date `Fri 15 March` and the format `%? %d %B`."""
     words, codes = text.split(), format.split()
     if len(words) != len(codes):
         raise ValueError

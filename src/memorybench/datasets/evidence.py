@@ -70,9 +70,9 @@ class CitationReader:
         """`key` is the config key that contains the path; errors name it."""
         self._path, self._format, self._key = path, format, key
         self._pair: tuple[str, str] | None = None
-        """The place and the text of the first list of two numbers."""
+        """The place and the text of the first list of two numbers; None if there was none yet."""
         self._list = ""
-        """The text of the first other list."""
+        """The text of the first list that is not two numbers; empty if there was none yet."""
 
     def read(self, part: Document) -> list[str]:
         """Return the evidence of a question as texts; nested lists are flattened.
@@ -167,7 +167,8 @@ class EvidenceCheck(Struct):
     format: str = "exact"
     """The value of `schema.evidenceFormat`."""
     names_turns: bool = True
-    """Whether a config can name the ids of turns. It cannot for a plain text, whose turns have the ids s1:1, s1:2 …"""
+    """Whether the data can have ids for turns. A history that is a plain text has none; its turns get the ids s1:1,
+    s1:2, …"""
     _is_found: bool = False
     _is_resolved: bool = False
     _fields: Sequence[str] = ()
@@ -224,7 +225,10 @@ class EvidenceCheck(Struct):
         return remedy
 
     def raise_if_useless(self, file: str) -> None:
-        """Raise BadInput if no question of the data has evidence that can be resolved."""
+        """Raise BadInput if no question has evidence that can be resolved, and the path to it is probably wrong.
+
+        The path is probably wrong if it matched in no question, or if an id is unknown.
+        """
         if self._is_resolved or (self._is_found and self._unknown is None):
             return
         if self._unknown is not None:

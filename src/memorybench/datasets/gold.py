@@ -1,4 +1,4 @@
-"""Reads what else defines a right answer than gold answers: a rubric, and texts that it must or must not contain."""
+"""Reads the rubric of a question, and the texts that a right answer must or must not contain."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class GoldReader:
 
 
 def _values(path: Path, part: Document) -> list[Any]:
-    """Return the matches of a path; a match that is a list is replaced by its members."""
+    """Return the matches of a path that are not blank; a match that is a list is replaced by its members."""
     found: list[Any] = []
     for match in path.all(part.value):
         found += match if isinstance(match, list) else [match]
@@ -102,7 +102,7 @@ def _count_blanks(path: Path, part: Document) -> int:
 def answer_text(value: Any) -> str:
     """Return a value of the data as the text of an answer: yes or no for a boolean, and 10 for the number 10.0.
 
-    The text 10.0 is not found in an answer that says 10, and loses its point when answers are compared.
+    With 10.0 as the gold answer, an answer that says 10 would be wrong.
     """
     if isinstance(value, bool):
         return "yes" if value else "no"

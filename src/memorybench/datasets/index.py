@@ -28,7 +28,7 @@ class Index(Record):
     questions: tuple[Question, ...]
     notes: tuple[str, ...]
     spans: Mapping[str, Span]
-    """The place of each haystack's item in the data file, by haystack."""
+    """By haystack: the place of its item in the data file."""
 
 
 def index_file(folder: Path, data: Path, config: str) -> Path | None:

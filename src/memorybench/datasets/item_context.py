@@ -48,7 +48,7 @@ class ItemContext(Struct, eq=False, dict=True):
     first_key: int | None = None
     """Lowest number of a key, if sessions are in an object."""
     irregularities: Counter[str] = field(default_factory=Counter)
-    """Counts of what is not read, or not as expected, by the names of the notes in item_reader.py."""
+    """How often each kind of irregularity occurs; item_reader.py names the kinds and has a note for each."""
     unknown_keys: list[str] = field(default_factory=list)
     """Keys of an object that are neither sessions nor dates."""
     session_fields: dict[str, None] = field(default_factory=dict)

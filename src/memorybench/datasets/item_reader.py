@@ -123,7 +123,7 @@ class ItemReader:
             yield f"first unknown evidence id: {self._questions.first_unknown_evidence}"
 
     def check_used(self, file: str, *, has_answers: bool) -> None:
-        """Raise BadInput if the path to evidence, or one of `schema.parse`, matches nothing in the whole data."""
+        """Raise BadInput if no evidence of the data can be resolved, or if a path of `schema.parse` matches nothing."""
         if has_answers:
             self._questions.check_evidence(file)
         self._parser.raise_if_unused(file)
@@ -214,7 +214,10 @@ class ItemReader:
             if not isinstance(column, list):
                 where = locate(self._questions.paths.columns[name], item)()
                 raise BadInput(
-                    where, f"is {preview(column)}", expected="a list", remedy="correct it or schema.questions.columns"
+                    where,
+                    f"{preview(column)} is not a list",
+                    expected="one value per question",
+                    remedy="correct it or schema.questions.columns",
                 )
         lengths = {name: len(column) for name, column in columns.items() if column}
         if len(set(lengths.values())) > 1:

@@ -65,7 +65,8 @@ def read_items(
 ) -> Iterator[Item]:
     """Yield the items of a file. `within` is the path to them: in a JSON file, or in each row of another file.
 
-    `binary` counts the values of a Parquet file that are not read, `selection` the items that a filter leaves out.
+    `binary` counts the values of a Parquet file that are not read, `selection` the items that a filter in `within`
+    leaves out.
     """
     selection = selection or Selection(None, "")
     match format or format_of(path):
@@ -128,7 +129,7 @@ def is_text(name: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file is hidden, or made by an operating system, such as `__MACOSX/._notes.json`."""
+    """Return whether a file or a folder in its path is hidden, or is `__MACOSX`, which macOS adds to zip archives."""
     return any(part.startswith(".") or part == "__MACOSX" for part in Path(name).parts)
 
 
@@ -199,7 +200,7 @@ def _stream_array(path: Path) -> Iterator[Item]:
 
 
 def _members(path: Path, within: str | None, selection: Selection) -> Iterator[Item]:
-    """Yield the items of a file that is read into memory."""
+    """Read a JSON file as a whole, and yield its items."""
     document = load_json(path)
     if within is not None:
         yield from _inside(Item(document, lambda: document), within, selection)

@@ -127,7 +127,7 @@ class _Rows:
         self._by = parse_path(join.by or "", f"{where}.by")
         key = parse_path(join.key or "", f"{where}.key")
         self._rows: dict[str, Callable[[], Document]] = {}
-        """A function that reads a row again, by key."""
+        """By key: a function that reads the row again."""
         self._used: set[str] = set()
         number = 0
         for file in files:
@@ -145,7 +145,7 @@ class _Rows:
         self._read = lru_cache(maxsize=_CACHED)(lambda key: self._rows[key]())
         self._read_list = lru_cache(maxsize=_CACHED)(self._rows_of)
         self._lists: dict[tuple[str, ...], str] = {}
-        """A name for each list of keys; no row has this name as its key."""
+        """By list of keys: a name for the list, such as `notes-1`, which is not the key of any row."""
         self._free_names = (f"{name}-{number}" for number in count(1))
 
     @property

@@ -63,7 +63,7 @@ class _Placement(NamedTuple):
 
 
 class CueDataset:
-    """A Dataset that inserts a cue into a conversation on demand."""
+    """A Dataset of LoCoMo's conversations, each with a cue inserted as one more session."""
 
     evidence: EvidenceLevel = "session"
     notes: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names
 
 LINE_FIELDS = ("content", "date", "dialog_id", "role", "speaker")
-"""Keys of `itemSchema` that a line may have."""
+"""The fields of a turn that a line pattern may contain, by their names in ItemSchema."""
 _NAMES = {"dialogId" if name == "dialog_id" else name: name for name in LINE_FIELDS}
 _FIELD = re.compile(r"\{(\w*)\}")
 
@@ -53,7 +53,7 @@ class LinePattern:
         self._expression = re.compile("".join(groups[part] if n % 2 else re.escape(part) for n, part in parts))
 
     def split(self, text: str, where: str) -> tuple[Sequence[LogLine], int]:
-        """Return the messages, and the number of lines that do not match and so continue the message before them.
+        """Return the messages, and the number of non-empty lines that continue the message before them.
 
         `where` names the text in an error.
         """

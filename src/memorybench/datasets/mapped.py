@@ -78,7 +78,7 @@ def index_of(config: BenchmarkConfig, files: Sequence[FilePath], indexes: FilePa
 
 
 def _is_assembled(config: BenchmarkConfig) -> bool:
-    """Return whether the config uses more than the fields of an item: other files, or the item's position."""
+    """Return whether questions depend on more than their item: on joined files, its position, or a `prefixField`."""
     mapping = config.mapping
     assert mapping is not None
     is_prefix = mapping.questions is not None and mapping.questions.prefix_field is not None

@@ -41,7 +41,7 @@ _REQUIRED_KEYS = ("id", "needle", "questions", "character_set", "tests")
 
 
 class _Needle(NamedTuple):
-    """One needle with its arguments filled in."""
+    """One needle: the sentence and its questions, with a name and words in place of `{CHAR}`, `{1}`, `{2}` …"""
 
     id: str
     text: str

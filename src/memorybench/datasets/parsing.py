@@ -65,7 +65,7 @@ def _parse(text: str, format: str, document: Document, place: Place, path: Path)
         return [line.strip() for line in text.splitlines() if line.strip()]
     if format not in ("json", "python"):
         parts = [part.strip() for part in text.split(format)]
-        return parts if parts[-1] else parts[:-1]  # an empty part has a place: the others keep their index
+        return parts if parts[-1] else parts[:-1]  # inner empty parts stay, so that the others keep their index
     try:
         if format == "json":
             return json.loads(text, object_pairs_hook=unique_object)

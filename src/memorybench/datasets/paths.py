@@ -63,7 +63,10 @@ def uses_marks(path: Path | None) -> bool:
 
 
 def place_of(path: Path, value: Any) -> Place | None:
-    """Return the only place in `value` that the path can match; None if it may match several places."""
+    """Return the place in `value` that a path leads to; None if the path may match several places.
+
+    If nothing is there, return the place where the path's first alternative would match.
+    """
     if not path.singular:
         return None
     return next((place for place, _ in path.located(value)), path.routes[0].steps)

@@ -17,7 +17,7 @@ ROWS = "@rows"
 _SAME_KEYS = ("question", "answer", "rubric", "must_contain", "must_not_contain", "forbidden", "evidence", "choices")
 """Keys of `schema` for a field of a question; in `schema.questions`, they end with `Field`."""
 _OWN_KEYS = ("category", "date", "id", "prefix")
-"""Further keys of `schema.questions`, without `Field`."""
+"""Further keys of `schema.questions`, without their ending `Field`."""
 _OPTIONAL = ("answer", "must_contain", "must_not_contain", "forbidden", "choices", "category", "date")
 """Keys for fields that a question need not have."""
 
@@ -52,7 +52,7 @@ class QuestionPaths(Struct, frozen=True):
         return any(map(uses_marks, (*fields, *self.labels.values())))
 
     def optional(self) -> dict[str, Path]:
-        """Return the paths to fields that a question need not have, by their names in keys such as `answerField`."""
+        """Return the given paths to fields that a question need not have, by name, such as `mustContain`."""
         return {camel(name): path for name in _OPTIONAL if (path := getattr(self, name)) is not None}
 
 

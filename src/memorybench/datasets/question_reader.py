@@ -57,7 +57,7 @@ class QuestionReader:
         self._uses_marks = paths.uses_marks
         self._cluster = optional_path(mapping.cluster, where)
         self._clusters: dict[str, str] = {}
-        """The cluster of the questions about each memory."""
+        """By history: the cluster of the questions about it."""
         metadata = {name: parse_path(path, where) for name, path in mapping.metadata.items()}
         self._kind = next((metadata.pop(name) for name in _TYPE if name in metadata), None)
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
@@ -119,7 +119,7 @@ class QuestionReader:
         return self._check.first_unknown
 
     def check_evidence(self, file: str) -> None:
-        """Raise BadInput if the config describes evidence, but no question of the data has any."""
+        """Raise BadInput if the config describes evidence, but that of no question can be resolved."""
         if self.paths.evidence is not None or self._mapping.context.item_schema.evidence is not None:
             self._check.raise_if_useless(file)
 
@@ -158,7 +158,11 @@ class QuestionReader:
         asked_after: int,
         context: ItemContext,
     ) -> Question:
-        """Read the nth question of an item, which is at `place` in it."""
+        """Read the question with the index `n`, which is at `place` in the item.
+
+        `history` is the whole history if `haystack` is a part of it, otherwise empty; `asked_after` is the number of
+        sessions or turns in the part.
+        """
         part = self._part(item, place, n)
         if self._survey is not None:
             self._survey.add_question(part.value)
@@ -246,9 +250,9 @@ class QuestionReader:
         return isinstance(value, dict | str) and any(turn is value for turn in context.raw_turns())
 
     def _parent_index(self, item: Document, parent: Place) -> int | None:
-        """Return the number, from 1, of an object: in the history if it is a part of that, otherwise in its list.
+        """Return the number, from 1, of the object at `parent`: of its session or turn if it is within the history.
 
-        None if it is in no list.
+        Otherwise, it is its number in the list that contains it; None if no list does.
         """
         positions = [step + 1 for step in parent if isinstance(step, int)]
         return self._context.member_number(item, parent) or (positions[-1] if positions else None)

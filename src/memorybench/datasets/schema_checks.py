@@ -36,7 +36,7 @@ _TYPES = {
     "context.session_schema.date": ("array",),
     "questions.prefix_field": ("array",),
 }
-"""By key: the values of `schema.context.type` with which it has an effect."""
+"""Keys of `schema`, each with the values of `schema.context.type` for which the key has an effect."""
 _ALTERNATIVES = (
     ("questions", "question"),
     ("questions", "answer"),
@@ -53,7 +53,7 @@ _ALTERNATIVES = (
 )
 """Pairs of keys that cannot be combined."""
 WITHOUT_FILES = ("bundled", "plugin")
-"""Values of `data.type` whose data is read by a class, not from a file by a mapping."""
+"""Values of `data.type` for data that a class provides, so that the config needs no `schema`."""
 
 
 def check_schema(config: BenchmarkConfig, document: Document) -> None:

@@ -14,6 +14,7 @@ from memorybench.core.conversation import Haystack
 from memorybench.core.questions import Dataset, Question
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Place
+from memorybench.text.quantities import quantity
 from memorybench.text.sanitize import preview
 
 from .config import BenchmarkConfig, Context
@@ -120,10 +121,23 @@ def summarize(config: BenchmarkConfig, dataset: _ReadDataset, survey: Survey, sa
     }
 
 
+_NOUNS = {
+    "items": ("item",),
+    "questions": ("question",),
+    "histories": ("history", "histories"),
+    "sessions": ("session",),
+    "turns": ("turn",),
+    "gold_answers": ("gold answer",),
+    "gold_ids": ("gold id",),
+    "rubric_items": ("rubric item",),
+}
+"""By name of a count: the arguments of `quantity` that name it."""
+
+
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     counts = summary["counts"]
     shown = [name for name in counts if counts[name] or name != "rubric_items"]
-    yield ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown)
+    yield ", ".join(quantity(counts[name], *_NOUNS[name]) for name in shown)
     kinds = list(summary["question_types"].items())
     if kinds:
         more = f" and {len(kinds) - _MOST_TYPES} more" if len(kinds) > _MOST_TYPES else ""
@@ -133,7 +147,7 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
         for name in ("question", "type", "labels", "answers", "rubric", "evidence", "first_turn", "last_turn"):
             if sample[name] or name not in ("type", "labels", "rubric"):
                 yield f"  {name.replace('_', ' ')}: {preview(sample[name], _LONGEST)}"
-        yield f"  history: {sample['sessions']:,} sessions, {sample['turns']:,} turns"
+        yield f"  history: {quantity(sample['sessions'], 'session')}, {quantity(sample['turns'], 'turn')}"
     for note in summary["left_out"]:
         yield f"left out or notable: {note}"
 

@@ -1,4 +1,4 @@
-"""Embeddings from weights in a Python package: no server, no key, no download."""
+"""Embeddings with word vectors from the installed package wordllama: no server, no key, no download."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from memorybench.core.trials import Subject
 _MODEL = "l2_supercat"
 _DIMENSIONS = 256
 _BATCH = 64
-"""Number of texts that are tokenized at once; few, because the tokens of a text take a hundred times its memory."""
+"""Number of texts that are tokenized at once; small, because tokens take a hundred times as much memory as the text."""
 _INLINE_CHARACTERS = 4_000
-"""Texts of at most this many characters in total are embedded without a thread, because they take a millisecond."""
+"""Texts of at most this many characters in total are embedded in the event loop, because that takes a millisecond."""
 
 
 class LocalEmbedder:
-    """Embeds a text as the normalised mean of its word vectors (WordLlama); zeros for a text without words."""
+    """Embeds a text as the mean of its word vectors (WordLlama), scaled to length 1; a text without words as zeros."""
 
     def __init__(self, model: Any, version: str) -> None:
         tokenizer = model.tokenizer
         tokenizer.no_padding()  # padding makes each text as expensive as the longest in its batch
-        # in newer versions; does not compute the offsets of tokens, which we do not need
+        # newer versions have a faster method, which leaves out the offsets of tokens that we do not need
         self._tokenize = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
         self._word_vectors = model.embedding
         self.subject = Subject(
@@ -86,7 +86,7 @@ def _missing(problem: str) -> BadInput:
 
 @contextmanager
 def _root_logger_unchanged() -> Iterator[None]:
-    """Restore the root logger at the end of the block, because wordllama changes it when it is imported."""
+    """Restore the root logger when the context ends, because the import of wordllama changes it."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:

@@ -11,9 +11,9 @@ from memorybench.http.client import Http
 from memorybench.http.replies import Reply
 
 BATCH = 100
-"""Maximum number of texts per request: the limit of Google; that of OpenAI is higher."""
+"""Maximum number of texts per request. It is the limit of Google's API; the limit of OpenAI is higher."""
 LARGEST = 3.4e38
-"""The largest 32-bit float. A vector with a larger number is refused."""
+"""The largest 32-bit float. A vector with a larger number is invalid."""
 
 
 class OpenAIEmbedder:
@@ -45,7 +45,7 @@ class OpenAIEmbedder:
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector per text, in the order of the texts.
 
-        Not every model normalises them to length 1; Google does so only with 3,072 dimensions.
+        The vectors need not have length 1: not every model scales them, and Google's only with 3,072 dimensions.
         """
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
         return [vector for batch in batches for vector in await self._embed(batch)]
@@ -60,14 +60,14 @@ class OpenAIEmbedder:
         if not isinstance(data, dict):
             charge(Spending(calls=1, cost=None))
             raise reply.malformed("the reply is not a JSON object")
-        charge(_spending(data.get("usage"), self._find_rate))  # an invalid reply costs as much
+        charge(_spending(data.get("usage"), self._find_rate))  # first, because an invalid reply costs as much
         return _vectors(reply, data.get("data"), len(texts), self._dimensions)
 
 
 def _vectors(reply: Reply, data: Any, count: int, dimensions: int | None) -> Sequence[Sequence[float]]:
     if not isinstance(data, list) or len(data) != count or not all(isinstance(row, dict) for row in data):
         raise reply.malformed(f"the reply has missing or invalid vectors; expected {count}, one per text")
-    # a server may use another order, which the index tells
+    # a server may return the vectors in another order, with the place of each in `index`
     by_index = {str(row.get("index", place)): row.get("embedding") for place, row in enumerate(data)}
     vectors = [_numbers(by_index.get(str(place))) for place in range(count)]
     lengths = {len(vector) for vector in vectors}
@@ -79,13 +79,13 @@ def _vectors(reply: Reply, data: Any, count: int, dimensions: int | None) -> Seq
 
 
 def _numbers(value: Any) -> Sequence[float]:
-    """Return the value if it is a list of numbers; else ()."""
+    """Return the value if it is a list of numbers that 32-bit floats can represent; else ()."""
     numbers = value if isinstance(value, list) else []
     return numbers if all(type(number) in (int, float) and abs(number) < LARGEST for number in numbers) else ()
 
 
 def _spending(usage: Any, find_rate: Callable[[], float | None]) -> Spending:
-    """Return the spending of one call. Its cost is None if the usage or the price of the model is unknown."""
+    """Return the spending of one call. The cost is None if the number of tokens or the model's price is unknown."""
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
         return Spending(calls=1, cost=None)

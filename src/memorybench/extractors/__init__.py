@@ -7,7 +7,7 @@ command.py             type command: a program
 http.py                type http: an endpoint
 provider.py            type provider: the store of a memory provider
 reference.py           type reference: memorybench's prompt and any model
-states.py              the input of an extractor, and the memory that it returns
+states.py              conversations and memories in the form in which extractors get and return them
 config.py              the keys of a config file
 config_reading.py      reads and checks a config file
 """

@@ -1,4 +1,4 @@
-"""The baselines: amnesiac stores nothing, hoarder stores every sentence of the user."""
+"""The baselines: amnesiac returns the memory unchanged, hoarder adds every sentence of the user to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .config import Baseline
 from .plugin import ExtractorType, OpenContext
 
 NOTES = "notes"
-"""The name of the memory block to which the hoarder adds sentences."""
+"""The name of the memory block to which the baseline hoarder adds sentences."""
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 
 

@@ -24,8 +24,8 @@ from .plugin import ExtractorType, OpenContext
 from .states import as_memory, messages
 
 Function = Callable[..., Any]
-"""Takes the existing memory and a list of messages (`{"role", "content"}`); returns the new memory as JSON data. May be
-async."""
+"""The user's function. It gets the existing memory and a list of messages (`{"role", "content"}`), and returns the new
+memory as JSON data. It may be async."""
 
 _MAX_ERROR_CHARACTERS = 300
 _FUNCTION = re.compile(r"(?:[A-Za-z_][\w.]*|.+\.py):[A-Za-z_]\w*")
@@ -48,7 +48,10 @@ class CallableExtractor(ExtractorType):
         return nullcontext(cls(context.load_function(), context.name))
 
     def __init__(self, function: Function, name: str) -> None:
-        """Check that the function has two parameters. `name`, such as `module:function`, is shown in reports."""
+        """Raise BadInput if the function cannot be called with two arguments.
+
+        `name`, such as `module:function`, is shown in reports.
+        """
         _check_parameters(function, name)
         settings = {"type": "callable", "source": _source(function)}
         self.subject = Subject(role="extractor", name=name, settings=settings)
@@ -90,7 +93,7 @@ def _check_parameters(function: Function, name: str) -> None:
 
 
 def _source(function: Function) -> str:
-    """Return a digest of the function's file, which changes when the file is edited; "" if it has no file."""
+    """Return a digest of the file that defines the function; "" if there is no such file."""
     try:
         file = inspect.getsourcefile(function)
         return digest(Path(file).read_text(encoding="utf-8"))[:16] if file else ""

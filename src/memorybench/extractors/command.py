@@ -35,7 +35,7 @@ OUTPUT_CAP = 8 * 2**20
 
 
 def split_command(command: str, where: str) -> tuple[str, ...]:
-    """Split a command line into words as a shell does. Raise BadInput if it is empty or its quotes do not match."""
+    """Split a command line into words as a shell does. Raise BadInput if it is empty or a quote is not closed."""
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
@@ -53,7 +53,7 @@ class CommandExtractor(ExtractorType):
     folder: Path
     redact: Redact
     deadline: float
-    """In seconds, for one conversation."""
+    """Timeout for one conversation, in seconds."""
 
     required_key = "command"
     keys = frozenset({"command", "timeout"})
@@ -66,9 +66,10 @@ class CommandExtractor(ExtractorType):
     @classmethod
     @asynccontextmanager
     async def open(cls, context: OpenContext) -> AsyncIterator[CommandExtractor]:
-        """Open a program that runs in the folder of its config, with private folders instead of the user's home.
+        """Yield an extractor that runs the program of a config, in the folder of the config.
 
-        It gets all variables of the environment: the user chose it, and it may need the user's keys.
+        The program gets private folders instead of the user's home, but all other variables of the environment: it was
+        chosen by the user and may need the user's keys.
         """
         command = split_command(context.config.command or "", f'extractor "{context.name}"')
         environment, folder, redact = context.environment, context.folder, context.redactor.clean

@@ -53,10 +53,10 @@ class ExtractorConfig(Record):
     """The Python function of a `callable` extractor: `module:function` or `./file.py:function`. Needs
     --allow-code."""
     provider: str | None = None
-    """The memory provider whose store is read; it must be able to list."""
+    """The memory provider of a `provider` extractor; it must be able to list its memories."""
     model: str | None = None
     """The model of a `reference` extractor; --extractor-model takes precedence."""
     prompt: str | None = None
-    """The prompt of that model, with `${existingMemory}` and `${conversation}`."""
+    """The prompt of a `reference` extractor, with `${existingMemory}` and `${conversation}`."""
     baseline: Baseline | None = None
     """`amnesiac` returns the memory unchanged; `hoarder` stores every sentence of the user."""

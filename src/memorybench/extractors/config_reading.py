@@ -32,5 +32,5 @@ def _check(config: ExtractorConfig, document: Document) -> None:
         )
     if getattr(config, extractor.required_key) is None:
         key = camel(extractor.required_key)
-        raise BadInput(document.where(), f'"{key}" is missing', remedy=f"add it, or change type: {config.type}")
+        raise BadInput(document.where(), f'"{key}" is missing', expected=f"{key} in a config with type: {config.type}")
     extractor.check_config(config, document)

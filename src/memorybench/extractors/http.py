@@ -54,7 +54,7 @@ class HttpExtractor(ExtractorType):
     @classmethod
     @asynccontextmanager
     async def open(cls, context: OpenContext) -> AsyncIterator[HttpExtractor]:
-        """Open the endpoint of a config whose variables have been replaced."""
+        """Yield an extractor that calls the endpoint of a config. The config must have values in place of `${VAR}`."""
         from memorybench.http.client import open_http
 
         config, redactor, where = context.config, context.redactor, f'extractor "{context.config.name}"'

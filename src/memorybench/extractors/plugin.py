@@ -27,7 +27,7 @@ GROUP = "memorybench.extractors"
 
 
 class OpenContext(Struct, frozen=True):
-    """Everything that an extractor may need when it is opened."""
+    """What `ExtractorType.open` gets: the config and everything else that an extractor may need."""
 
     name: str
     config: ExtractorConfig
@@ -39,9 +39,9 @@ class OpenContext(Struct, frozen=True):
     open_model: Callable[[], Awaitable[Model]]
     open_provider: Callable[[], Awaitable[Provider]]
     load_function: Callable[[], Callable[..., Any]]
-    """Imports and returns the function that the config names. That the user allows code has been checked."""
+    """Imports and returns the function that the config names. The user has allowed this with --allow-code."""
     report_leak: Callable[[str], object]
-    """Called with a message if data of the run remains in a provider, because deleting it failed."""
+    """Called with a message if data of the run remains in a provider because it could not be deleted."""
 
 
 class ExtractorType:
@@ -51,7 +51,7 @@ class ExtractorType:
     keys: ClassVar[frozenset[str]]
     """The config keys that have an effect for this type, in addition to those that every type has."""
     spends: ClassVar[bool] = True
-    """Whether a call may cost money."""
+    """Whether calls of an extractor of this type may cost money."""
     runs_code: ClassVar[bool] = False
     """Whether extractors of this type run a program or function that the config names, which needs --allow-code."""
     needs_model: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""A memory provider as an extractor: adds the old memory and the conversation, then returns what the store contains."""
+"""A memory provider as an extractor: adds the old memory and the conversation, and returns all memories it then has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .plugin import ExtractorType, OpenContext
 from .states import leaves
 
 MEMORIES = "memories"
-"""The name of the block for memories that are in the store and were not in the old memory."""
+"""The name of the block for memories that the provider returns and that were not in the old memory."""
 
 BEFORE, CONVERSATION = "before", "conversation"
 
@@ -88,7 +88,10 @@ def _sentence(category: str, fact: str) -> str:
 
 
 def _to_state(existing: MemoryState, memories: Sequence[Memory]) -> MemoryState:
-    """Return the old memory without facts that the store no longer has, plus a block with the store's new memories."""
+    """Return the new memory: the old one without facts that the provider no longer returns, plus its new memories.
+
+    The new memories are in a block with the name MEMORIES, or at the end if the old memory has no blocks.
+    """
     lines = [line.rstrip() for memory in memories for line in memory.content.splitlines()]
     # a store may put something before a fact, such as a date
     facts = {fact for fact in leaves(existing) if any(line.endswith(_sentence(*fact)) for line in lines)}

@@ -23,7 +23,7 @@ from .plugin import ExtractorType, OpenContext
 from .states import dialogue, find_memory
 
 VARIABLES = ("existingMemory", "conversation")
-"""The variables of the prompt: it must use each of them, and no others."""
+"""The variables of the prompt. A prompt must use both of them, and no others."""
 UNCHANGED = "unchanged"
 
 _FENCE = re.compile(r"```\w*\s*")
@@ -73,7 +73,7 @@ class ReferenceExtractor(ExtractorType):
         return self._read(completion, existing)
 
     def _read(self, completion: Completion, existing: MemoryState) -> MemoryState | MemoryInText:
-        """Return the memory in a reply.
+        """Return the memory in a reply of the model, or a copy of `existing` if the reply is UNCHANGED.
 
         Raise Malformed if the reply is invalid; that counts as a failure of the model.
         """
@@ -97,6 +97,6 @@ def _without_thoughts(text: str) -> str:
 
 
 def _without_fence(text: str) -> str:
-    """Return the content of a code fence if the whole text is one; otherwise the text."""
+    """Return the content of a code block if the whole text is one, between ``` and ```; otherwise the text."""
     first, newline, rest = text.partition("\n")
     return rest[:-3].strip() if newline and rest.endswith("```") and _FENCE.fullmatch(first) else text

@@ -1,4 +1,4 @@
-"""The input of an extractor, and the memory that it returns."""
+"""Conversations and memories in the form in which extractors get and return them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memorybench.files.json_text import decode, find_only_json
 from memorybench.text.sanitize import preview
 
 Redact = Callable[[str], str]
-"""Removes secrets from a text."""
+"""A function that returns a text without the secrets in it."""
 
 
 def messages(conversation: Sequence[Turn]) -> list[dict[str, str]]:
@@ -22,12 +22,15 @@ def messages(conversation: Sequence[Turn]) -> list[dict[str, str]]:
 
 
 def dialogue(conversation: Sequence[Turn]) -> str:
-    """Return the conversation as lines that begin with the speaker's name, or the role if it is unknown: `User: …`."""
+    """Return the conversation as lines that begin with the speaker's name or, if it is unknown, the role: `User: …`."""
     return "\n".join(f"{turn.speaker or turn.role.capitalize()}: {turn.content}" for turn in conversation)
 
 
 def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each text in a memory, after the name of the innermost block that contains it."""
+    """Yield the pair (name, text) for each text in a memory, with the name of the innermost block that contains it.
+
+    Outside of any block, the name is `category`.
+    """
     match memory:
         case dict():
             for name, block in memory.items():
@@ -40,7 +43,7 @@ def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]
 
 
 def read_memory(text: str, where: str) -> MemoryState:
-    """Parse a memory from JSON. Raise Malformed, with a message that begins with `where`, if it is invalid."""
+    """Parse a memory from a text of JSON. If it is invalid, raise Malformed with a message that begins with `where`."""
     if not text.strip():
         raise Malformed(f"{where}: the output is empty; expected a memory as JSON")
     try:
@@ -55,9 +58,10 @@ def read_memory(text: str, where: str) -> MemoryState:
 
 
 def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
-    """Parse a memory from JSON. If it is the only JSON in a longer text, return it as MemoryInText.
+    """Parse the memory in a text that is JSON, or that contains exactly one JSON document among other text.
 
-    Raise Malformed, with a message that begins with `where`, if there is no JSON, or more than one.
+    In the second case, return it as MemoryInText. If there is no JSON document in the text, or several, raise Malformed
+    with a message that begins with `where`.
     """
     try:
         return read_memory(text, where)
@@ -71,7 +75,7 @@ def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
 
 
 def as_memory(value: Any, where: str) -> MemoryState:
-    """Return `value` converted to JSON and back. Raise Malformed if it cannot be converted or is not a memory."""
+    """Return a value converted to JSON and back. Raise Malformed if it cannot be converted or is not a memory."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:  # not a JSON type; NaN or a cycle; nested too deeply

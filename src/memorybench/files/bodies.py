@@ -38,7 +38,7 @@ class BodyTemplate(Struct, frozen=True):
 
 
 def variables_in(node: Any) -> Iterator[tuple[str, str]]:
-    """Yield each variable of a parsed template, with where it is used."""
+    """Yield the name of each variable of a parsed template, and the text that says where it is used."""
     match node:
         case Template():
             yield from ((name, node.where) for name in sorted(node.names))

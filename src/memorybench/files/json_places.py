@@ -109,7 +109,7 @@ def find_duplicate_key(text: str, offset: int) -> tuple[Step, int]:
         if step in seen:
             return step, start
         seen.add(step)
-    raise AssertionError("called for an object with a repeated name")
+    raise AssertionError("the object has no duplicate key")
 
 
 def find_too_deep(text: str, deepest: int) -> int | None:

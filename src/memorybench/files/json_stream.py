@@ -21,7 +21,7 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 class NotStreamable(Exception):
     """The file is invalid, or does not have the expected structure.
 
-    To get an error with a line number, read all of it.
+    To get an error with a line number, read the whole file with `load_json`.
     """
 
 

@@ -64,7 +64,7 @@ def _number(value: Decimal) -> int | float | str | None:
     if not value.is_finite():
         return None
     if value == value.to_integral_value():
-        return int(value)  # 10.00 is 10: as 10.0, an answer loses its point and becomes 100
+        return int(value)  # 10.00 becomes 10: as a gold answer, 10.0 would not match an answer that says 10
     return float(value) if Decimal(str(float(value))) == value else str(value)
 
 

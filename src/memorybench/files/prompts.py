@@ -15,7 +15,7 @@ AUDIT_JUDGE_PROMPTS = ("recall", "conflict", "order")
 RUBRIC_ITEM_PROMPT = "rubric-item"
 """Name of the judge prompt for one item of a rubric."""
 
-PROBE_PROMPTS = ("answer", "date", "same", "write", "write-absent", "write-change")
+PROBE_PROMPTS = ("answer", "date", "guess", "same", "write", "write-absent", "write-change")
 """Names of the prompts with which a model writes and verifies probes; the file of each is `probe-NAME.txt`."""
 
 

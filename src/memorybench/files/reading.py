@@ -59,7 +59,7 @@ def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
         real, status = path.resolve(strict=True), path.stat()
     except (OSError, RuntimeError, ValueError):  # a loop of links, or a NUL byte
         raise BadInput(
-            printable(str(path)), "the file of the recorded data was not found", expected="it on this machine"
+            printable(str(path)), "the file of the recorded data was not found", expected="the file on this machine"
         ) from None
     where, allowed = printable(str(path)), dict.fromkeys(folder.resolve() for folder in folders)
     if not any(real.is_relative_to(folder) for folder in allowed):
@@ -69,7 +69,7 @@ def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
     if not stat.S_ISREG(status.st_mode) or not status.st_size:
         raise BadInput(where, "is empty or not a regular file", expected="a regular file with content")
     if status.st_size > largest:
-        raise BadInput(where, f"larger than {largest // 2**20} MB")
+        raise BadInput(where, f"the file is larger than {largest // 2**20} MB")
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -120,7 +120,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def unpacked_cap(path: Path) -> int:
-    """Return how many bytes of text a gzip file may have: LARGEST, or less by LARGEST_RATIO.
+    """Return the maximum number of bytes of text in a gzip file, by LARGEST, LARGEST_RATIO and ANY_RATIO.
 
     Other files have no limit.
     """

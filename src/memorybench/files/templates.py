@@ -51,7 +51,10 @@ class Template(Struct, frozen=True):
         return frozenset(part.name for part in self.parts if isinstance(part, Placeholder))
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Return the text with placeholders replaced: strings as they are, None as "", other values as JSON."""
+        """Return the text with placeholders replaced: strings as they are, None as "", other values as JSON.
+
+        Raise BadInput if `values` has no value for a placeholder.
+        """
         return "".join(
             part if isinstance(part, str) else _as_text(value_of(part.name, values, self.where)) for part in self.parts
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memorybench.http.replies import Reply
 
 MAX_TOKENS = 4096
-"""Default maximum number of tokens of a reply, because the API requires a limit."""
+"""Maximum number of tokens of a reply if the options set none, because the API requires a limit."""
 FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -76,9 +76,9 @@ class AnthropicModel:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Return the token counts; None if they are missing or invalid.
+    """Return the token counts of a reply; None if they are missing or invalid.
 
-    `Usage.input_tokens` includes cached tokens, although Anthropic's count of input tokens does not.
+    Anthropic's count of input tokens does not include cached tokens, but `Usage.input_tokens` does: they are added.
     """
     uncached, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
     if uncached is None or output is None:

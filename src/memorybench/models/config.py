@@ -19,9 +19,9 @@ from memorybench.http.tls import TlsFiles
 Kind = Literal["openai", "anthropic"]
 
 SEVERAL = "models"
-"""The key below which a file with several cards lists them."""
+"""The key of the list of cards, in a file with several cards."""
 OF_OPENAI = re.compile(r"(?:chat)?gpt-.*|o\d.*|text-embedding-.*")
-"""Pattern for names of OpenAI's models. A card must not have such a name, because it means OpenAI's server."""
+"""Pattern for names of OpenAI's models. A card must not have such a name, because the name means OpenAI's server."""
 
 
 class Price(Record):
@@ -62,7 +62,7 @@ class ModelConfig(Record):
     price: Price | None = None
     """US dollars per million tokens. Without it, costs are unknown."""
     context_window: int | None = Field(default=None, ge=1)
-    """Context window in tokens (default: as the price table or the server says)."""
+    """Context window in tokens; by default, that in the price table or in the server's list of models."""
     temperature: float | Literal["default"] | None = Field(default=None)
     """The temperature of every call, by default 0; `default` sends none."""
     max_tokens: int | None = Field(default=None, ge=1)
@@ -75,7 +75,7 @@ class ModelConfig(Record):
     """Certificates for https."""
 
     @property
-    def header(self) -> Auth:
+    def effective_auth(self) -> Auth:
         """The section `auth`, with the header `x-api-key` if the API is Anthropic's and the card names no header."""
         is_default = (
             self.kind == "anthropic" and self.auth.type == "apikey" and "header" not in self.auth.model_fields_set
@@ -90,7 +90,7 @@ class ModelConfig(Record):
 
 
 def cards_in(document: Document) -> Sequence[Document]:
-    """Return the cards of a file, which has one card or a list of them below `models`."""
+    """Return the cards of a file: those in its list `models`, or if it has no such key, the file itself as one card."""
     value = document.value
     if not isinstance(value, dict) or SEVERAL not in value:
         return [document]
@@ -102,7 +102,7 @@ def cards_in(document: Document) -> Sequence[Document]:
             remedy="move this key into a model card of the list",
         )
     if not isinstance(value[SEVERAL], list) or not all(isinstance(card, dict) for card in value[SEVERAL]):
-        raise BadInput(document.where(SEVERAL), "this is not a list of model cards", expected="a list of objects")
+        raise BadInput(document.where(SEVERAL), "the value is not a list of model cards", expected="a list of objects")
     return [document.at(SEVERAL, place) for place in range(len(value[SEVERAL]))]
 
 
@@ -124,4 +124,4 @@ def _check(card: ModelConfig, document: Document) -> None:
     if STAND_IN not in card.base_url and ("?" in card.base_url or "#" in card.base_url):
         raise BadInput(where, "the URL must not contain a query (?…) or fragment (#…)", remedy="use the key `query`")
     if isinstance(card.temperature, float) and card.temperature < 0:
-        raise BadInput(document.where("temperature"), "must not be negative", expected="0 or more")
+        raise BadInput(document.where("temperature"), "the temperature must not be negative", expected="0 or more")

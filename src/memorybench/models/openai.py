@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FINISHES = {"content_filter": "filter", "tool_calls": "tools", "function_call": "tools"}
 REASONING = re.compile(r"(o\d|gpt-[5-9])")
-"""Pattern for OpenAI's models since o1 and gpt-5. They reject `max_tokens` and, except chat models, a temperature."""
+"""Pattern for OpenAI's models since o1 and gpt-5. They reject `max_tokens`; except chat models, also a temperature."""
 
 
 class OpenAIModel:

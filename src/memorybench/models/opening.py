@@ -1,4 +1,4 @@
-"""Opens models."""
+"""Opens a model with the API of its server."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ async def open_model(
     redactor: Redactor,
     options: Options | None = None,
 ) -> AsyncIterator[Model]:
-    """Open the model at an address. Nothing is sent before the first call. `redactor` must know `key`."""
+    """Open the model at an address, without sending a request. `key` must have been added to `redactor` before."""
     async with open_address(address, redactor) as http:
         yield KINDS[address.kind](address, options or Options(), http, key)

@@ -1,4 +1,4 @@
-"""Costs of calls. The cost of each call is computed separately, because rates may depend on its length."""
+"""Costs of model calls. The cost of each call is computed separately, because prices may depend on its length."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def price_by_card(card: ModelConfig, usage: Usage) -> float | None:
 
 
 def spending(usage: Usage | None, provider: str | None, *models: str, card: ModelConfig | None = None) -> Spending:
-    """Return the spending of one call, by the price in the card, or of the first of `models` in the price table.
+    """Return the spending of one call.
 
-    If there is neither a provider nor a card, the call is free. If `usage` is None, the cost is unknown.
+    The price is that in `card`; without a card, that of the first of `models` which the price table has for `provider`.
+    Without card and provider, the call is free. Otherwise, the cost is None if there is no price or `usage` is None.
     """
     cost: float | None = None
     if card is not None:
@@ -56,9 +57,9 @@ def spending(usage: Usage | None, provider: str | None, *models: str, card: Mode
 
 @lru_cache(maxsize=256)
 def _tariff(model: str, provider: str) -> Callable[[Usage], float | None]:
-    """Return a function that computes the cost of a call of this model.
+    """Return a function that computes the cost of a call of this model in US dollars; None if it is unknown.
 
-    A look-up in the price table is slow, so rates that do not depend on the length are looked up once.
+    A look-up in the price table is slow. So prices that do not depend on the length of a call are looked up only once.
     """
     from genai_prices import Usage as TableUsage
     from genai_prices import calc_price

@@ -26,7 +26,7 @@ _MEMORY_LINE = re.compile(r"^\[\d{4}-\d\d-\d\d\] [^:\n]+: (.+)$", re.MULTILINE)
 
 
 def quote(turns: Sequence[Turn]) -> str:
-    """Return the memory that shares most words of four letters or more with the question; else "I don't know"."""
+    """Return the memory that shares the most words of four or more letters with the question; else "I don't know"."""
     prompt = turns[-1].content
     question = _QUESTION.search(prompt)
     words = _words(question[1] if question else prompt)
@@ -41,9 +41,9 @@ def silence(turns: Sequence[Turn]) -> str:
 
 
 def judge(turns: Sequence[Turn]) -> str:
-    """Return "yes" if the response has half of the gold answer's long words, or abstains as expected; else "no".
+    """Return "yes" if the response has half or more of the gold answer's long words, or abstains rightly; else "no".
 
-    If the prompt asks for 0, 0.5 or 1, or for A or B, return one of these.
+    If the prompt asks for 0, 0.5 or 1, or for A, B or neither, return one of these.
     """
     blocks = {name.lower(): text for name, _, text in _BLOCK.findall(turns[-1].content)}
     response = blocks.pop("response", "")
@@ -63,7 +63,11 @@ def judge(turns: Sequence[Turn]) -> str:
 
 
 def _option(question: str, response: str) -> str:
-    """Return "A" or "B": the response itself, or the option that shares more long words with it; else "neither"."""
+    """Return the option that a response chooses: "A", "B" or "neither".
+
+    If the response is not a letter, it is the option that shares more long words with it; "neither" if both share the
+    same number.
+    """
     letter = response.strip(" ().")
     if letter in ("A", "B"):
         return letter
@@ -73,7 +77,7 @@ def _option(question: str, response: str) -> str:
 
 
 def notes(turns: Sequence[Turn]) -> str:
-    """Return the first words of the stored text, or questions about them if the prompt asks for JSON."""
+    """Return the first words of the text to be stored; if the prompt asks for questions, questions about them."""
     prompt = turns[-1].content
     sources = _SOURCE.findall(prompt)
     sentences = [sentence.strip() for sentence in re.split(r"[.!?\n]+", sources[-1] if sources else prompt)]
@@ -110,7 +114,7 @@ def rehearse(name: str) -> RehearsalModel:
     rule = RULES.get(name.removeprefix(PREFIX))
     if rule is None:
         known = ", ".join(f"{PREFIX}{rule}" for rule in RULES)
-        raise BadInput(f'model "{name}"', "there is no scripted model of this name", expected=f"one of {known}")
+        raise BadInput(f'model "{name}"', "unknown scripted model", expected=f"one of {known}")
     return RehearsalModel(name, rule)
 
 

@@ -12,8 +12,8 @@ LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 def closed(schema: Mapping[str, Any], *, without: Collection[str] = ("default",)) -> dict[str, Any]:
     """Return a copy of a JSON Schema in which every object requires all of its properties and allows no others.
 
-    The APIs of OpenAI and Anthropic require such schemas. `without` names keywords to leave out, because an API rejects
-    them.
+    The APIs of OpenAI and Anthropic require such schemas. `without` has the keywords to leave out, because the API
+    rejects them.
     """
     copy: dict[str, Any] = {keyword: value for keyword, value in schema.items() if keyword not in without}
     for keyword in NAMED:

@@ -1,4 +1,4 @@
-"""The server of a model: what requests to all APIs have in common."""
+"""Sends requests to the server of a model: what is common to the APIs of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from memorybench.http.replies import Reply
 
 _NAMES = ("loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
-"""Keys of the context window in replies of LM Studio, vLLM, OpenRouter, Groq and llama.cpp. The window in use comes
-before the maximum."""
+"""Keys of the context window in replies of LM Studio, vLLM, OpenRouter, Groq and llama.cpp. Keys for the window that is
+in use come before those for the largest possible window."""
 _DEADLINE = 10.0
 
 
 def known_window(address: ModelAddress) -> int | None:
-    """Return the context window in tokens from the card or the price table; None if unknown. Sends no request."""
+    """Return the context window in tokens, from the card or the price table; None if unknown. Sends no request."""
     if address.card is not None:
         return address.card.context_window
     if address.priced_as is None:
@@ -42,7 +42,8 @@ def known_window(address: ModelAddress) -> int | None:
 
 
 async def fetch_window(address: ModelAddress, *, key: str | None, redactor: Redactor) -> int | None:
-    """Return the context window in tokens from the server's list of models; None if unknown."""
+    """Return the context window in tokens from the server's list of models; None if the list does not have it, or the
+    request fails."""
     headers, query = request_headers(address, key), address.card.query if address.card else {}
     try:
         async with open_address(address, redactor) as http:
@@ -65,7 +66,7 @@ API_VERSION = "2023-06-01"
 
 
 class Server:
-    """Sends the requests of one model to a path of its server, and charges them."""
+    """Sends the requests of one model to a path of its server, and charges what they cost."""
 
     def __init__(self, address: ModelAddress, path: str, http: Http, key: str | None, timeout: float) -> None:
         self._address = address
@@ -76,7 +77,7 @@ class Server:
         self._http = http
 
     async def post(self, body: Mapping[str, Any]) -> tuple[Reply, Mapping[str, Any]]:
-        """Send a request; return the reply and its JSON object, which is empty if the JSON is another value."""
+        """Send a request; return the reply and its JSON object. If the JSON is no object, return an empty one."""
         fields = self._fields(body)
         with charging_unreadable(self._spending(None)):
             reply = await self._http.request(
@@ -85,9 +86,9 @@ class Server:
             return reply, members(reply.json())
 
     def highest_cost(self, body: Mapping[str, Any]) -> float | None:
-        """Return the maximum cost of a request in US dollars.
+        """Return the most that a request with this body can cost, in US dollars.
 
-        None if the length of its reply has no limit, or the price is unknown.
+        None if the length of the reply has no limit, or the price is unknown.
         """
         fields = self._fields(body)
         longest_reply = count(fields.get("max_completion_tokens", fields.get("max_tokens")))
@@ -97,15 +98,15 @@ class Server:
         return self._spending(Usage(len(json.dumps(fields)), longest_reply)).cost
 
     def _fields(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a request's body. The card may add, replace or remove fields."""
+        """Return the JSON that is sent: `body` with the fields that the card adds, replaces or removes."""
         card = self._address.card
         sent = {**body, **(card.body if card else {})}
         return {name: value for name, value in sent.items() if value is not None}
 
     def charge(self, usage: Usage | None, model: str) -> Spending:
-        """Charge the cost of one call to the current step, and return it.
+        """Charge the tokens and the cost of one call to the current step, and return them.
 
-        Must be called before the reply is checked, because an invalid reply costs as much.
+        Must be called before the reply is checked, because an invalid reply costs as much as a valid one.
         """
         spent = self._spending(usage, model)
         charge(spent)
@@ -127,7 +128,7 @@ async def open_address(address: ModelAddress, redactor: Redactor) -> AsyncIterat
 
 
 def model_subject(address: ModelAddress, options: Options, *, temperature: float | None, seed: int | None) -> Subject:
-    """Return the subject of a model, with the settings that are used for its calls."""
+    """Return the subject of a model, with the settings of its calls, such as the temperature that is sent."""
     settings = {"temperature": temperature, "seed": seed, "max_tokens": options.max_tokens}
     return Subject(
         role="model", name=address.name, settings={**settings, "base_url": address.base_url, **address.card_settings}
@@ -135,10 +136,11 @@ def model_subject(address: ModelAddress, options: Options, *, temperature: float
 
 
 def request_headers(address: ModelAddress, key: str | None) -> Mapping[str, str]:
-    """Return the headers of every request: the key, the version of the API, and those of the card."""
+    """Return the headers of every request: with the key, with the version of Anthropic's API, and those of the card."""
     version = {"anthropic-version": API_VERSION} if address.kind == "anthropic" else {}
     if address.card is not None:
-        return {**version, **auth_headers(address.card.header, key, f'model "{address.name}"'), **address.card.headers}
+        headers = auth_headers(address.card.effective_auth, key, f'model "{address.name}"')
+        return {**version, **headers, **address.card.headers}
     if key is None:
         return version
     return {**version, **({"x-api-key": key} if address.kind == "anthropic" else {"Authorization": f"Bearer {key}"})}

@@ -23,7 +23,7 @@ Services and other code
   openapi.py               guesses the requests of a service from its OpenAPI description, for `init provider`
 
 What providers share
-  plugin.py                what a provider declares, what it is given when it is opened, and how it is registered
+  plugin.py                what a provider declares, what it gets when it is opened, and how it is registered
   config/                  the keys of a provider's card, and the checks when it is read
   storage/                 what the providers of this process share: stores on disk, indexes, chunking
   process_environment.py   sets environment variables for libraries that read them on import

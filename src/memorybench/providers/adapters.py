@@ -34,9 +34,9 @@ _METHODS = (*_REQUIRED_METHODS, "wait_until_searchable", "settle", "clear", "clo
 
 
 class AdaptedProvider:
-    """A provider made from an object of the user that has only some of a provider's methods.
+    """A provider that calls the user's adapter, an object with `add`, `search` and maybe further methods of a provider.
 
-    Exceptions of the object are passed on: a MemorybenchError is handled as usual; any other exception fails the trial
+    Exceptions of the adapter are passed on: a MemorybenchError is handled as usual; any other exception fails the trial
     and is shown with its traceback.
     """
 
@@ -100,7 +100,7 @@ async def open_adapter(
     path, _, name = (config.adapter or "").rpartition(":")
     file = find_file(path, config_file, where)
     local = config.local.model_dump(mode="json", exclude={"database": {"connection_string"}}) if config.local else None
-    # with the code itself, so that a resumed run notices a change
+    # with a digest of the code, so that a resumed run notices that the user has edited it
     settings = {"adapter": config.adapter, "code": digest(read_text(file)), "local": local}
     if config.settings:
         settings["settings"] = dict(config.settings)
@@ -113,11 +113,12 @@ async def open_adapter(
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"memorybench-{config.name}") as thread:
         methods = (getattr(adapter_class, name, None) for name in _METHODS)
         is_async = any(inspect.iscoroutinefunction(method) for method in methods)
-        # on a thread of its own, it may block, needs no locks, and may keep objects that belong to a thread
+        # a class without async methods gets its own thread: it may block, needs no locks, and may keep objects that
+        # only one thread may use
         call = _call_in_loop if is_async else partial(call_on_thread, thread)
         adapter = await call(_make, adapter_class, arguments, where)
         try:
-            # without a store id, the memories end with the adapter
+            # an adapter without a store id counts as one that keeps its memories only until it is closed
             store_id = await call(_member, adapter, "store_id") or secrets.token_hex(16)
             yield AdaptedProvider(subject, str(store_id), adapter, call)
         finally:
@@ -131,7 +132,7 @@ def _member(adapter: Any, name: str) -> Any:
 
 
 def import_file(file: Path, where: str) -> ModuleType:
-    """Import a Python file of the user; raise BadInput, which begins with `where`, if that fails."""
+    """Import a Python file of the user. If that fails, raise BadInput with a message that begins with `where`."""
     name = f"memorybench_adapter_{digest(str(file))[:8]}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None, "the path ends with .py"
@@ -186,7 +187,8 @@ def _make(adapter_class: type, arguments: Mapping[str, Any], where: str) -> Any:
     except MemorybenchError:
         raise
     except Exception as error:
-        expected = f"a constructor with arguments among {join_names(arguments)}" if isinstance(error, TypeError) else ""
+        names_allowed = f"a constructor that needs no other arguments than {join_names(arguments)}"
+        expected = names_allowed if isinstance(error, TypeError) else ""
         raise BadInput(
             where, f"{adapter_class.__name__} cannot be created: {_describe(error)}", expected=expected
         ) from error

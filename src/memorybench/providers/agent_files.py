@@ -34,7 +34,7 @@ UNCHANGED = "UNCHANGED"
 _MEMORY_FILE = "MEMORY.md"
 _ADDED = "added.txt"
 _ROUNDS = 4
-"""Maximum number of replies of the model per session; after a reply with failed commands, it is asked again."""
+"""The most times that the model is asked for commands per session. It is asked again if some of its commands failed."""
 _ROOT = PurePosixPath("/memories")
 
 _FILE_PROMPT = Template.parse(
@@ -106,7 +106,7 @@ COMMANDS_SCHEMA: Mapping[str, Any] = {
 
 
 class _CommandError(Exception):
-    """Raised if a command of the model cannot be performed. The model gets the message and can try again."""
+    """A command of the model cannot be performed. The model gets the message and can try again."""
 
 
 class AgentFiles(LocalProvider):
@@ -169,7 +169,7 @@ class AgentFiles(LocalProvider):
         files = await self.list(scope)
         if len(files) <= limit:
             return files
-        shortfall = f'provider "{self.subject.name}" has more files than the {limit} memories of a search'
+        shortfall = f'provider "{self.subject.name}" has more files than the limit of {limit} memories per search'
         return Found(files[:limit], f"{shortfall}; an agent would see all of them")
 
     async def list(self, scope: Scope) -> Sequence[Memory]:
@@ -183,9 +183,9 @@ class AgentFiles(LocalProvider):
 
 
 class MemoryMd(AgentFiles):
-    """One file, MEMORY.md.
+    """The provider memory-md: one file per scope, MEMORY.md.
 
-    Without a model, each session is appended; with one, it rewrites the file after each session.
+    A model rewrites the file after each session. If no model is set, the text of each session is appended.
     """
 
     prompt = _FILE_PROMPT
@@ -215,7 +215,10 @@ class MemoryMd(AgentFiles):
 
 
 class MemoryTool(AgentFiles):
-    """A folder of files that a model changes with the commands of Anthropic's memory tool."""
+    """The provider memory-tool: a folder of files per scope.
+
+    A model changes the files with the commands of Anthropic's memory tool.
+    """
 
     prompt = _TOOL_PROMPT
     needs_model = True
@@ -267,7 +270,7 @@ def perform_command(folder: Path, command: Mapping[str, Any]) -> None:
     if name == "rename":
         source, target = _locate(folder, command.get("old_path")), _locate(folder, command.get("new_path"))
         if not source.exists() or target.exists() or target.is_relative_to(source):
-            raise _CommandError("old_path must exist, and new_path must not")
+            raise _CommandError("old_path must exist; new_path must not exist and must not be inside old_path")
         _make_parent(target)
         source.rename(target)
         return
@@ -306,7 +309,7 @@ def _edit(content: str, command: Mapping[str, Any]) -> str:
 def _argument(command: Mapping[str, Any], name: str) -> str:
     value = command.get(name)
     if not isinstance(value, str):
-        raise _CommandError(f"{name} is missing")
+        raise _CommandError(f"{name} is missing or not a string")
     return replace_surrogates(value)
 
 
@@ -317,7 +320,7 @@ def _locate(folder: Path, path: Any) -> Path:
     except ValueError:
         raise _CommandError("the path must begin with /memories/") from None
     if not relative.parts or any(part.startswith(".") or "\0" in part for part in relative.parts):
-        raise _CommandError("the path must name a file in /memories/, without names that begin with a dot")
+        raise _CommandError("the path must name a file below /memories/, and no part of it may begin with a dot")
     return folder.joinpath(*relative.parts)
 
 
@@ -325,7 +328,7 @@ def _make_parent(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
-        raise _CommandError("a part of the path is a file") from None
+        raise _CommandError("a parent folder in the path is a file") from None
 
 
 def _read_files(folder: Path) -> dict[str, str]:
@@ -345,7 +348,7 @@ def _dialogue(session: Session) -> str:
 
 
 def _write(path: Path, content: str) -> None:
-    """Replace a file as a whole, so that a killed process leaves the old or the new content."""
+    """Write a file atomically: if the process is killed, the file has either its old or its new content."""
     temporary = path.with_name(f".{digest(path.name)[:16]}.new")
     try:
         temporary.write_text(content, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The provider aqrag: a query is compared with each chunk and with questions about it that a model wrote."""
+"""The provider aqrag: compares a query with each chunk, and with questions about the chunk that a model wrote."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _parse_questions(text: str, limit: int) -> Addition:
     try:
         reply = _Reply.model_validate_json(text)
     except ValidationError:
-        raise ValueError('it is not JSON of the form {"questions": ["…"]}') from None
+        raise ValueError('the reply is not JSON of the form {"questions": ["…"]}') from None
     questions = list(dict.fromkeys(question.strip() for question in reply.questions if question.strip()))
     if not questions:
-        raise ValueError("it contains no question")
+        raise ValueError("the reply contains no question")
     return Addition(questions=questions[:limit])
 
 
@@ -60,9 +60,9 @@ _DEFAULT_WEIGHTS = {"chunk": 0.5, "questions": 0.5}
 
 class _WeightedIndex(ChunkIndex):
     def rank(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
-        """Rank by the weighted sum of the chunk's own cosine and that of its nearest question.
+        """Rank chunks by the weighted sum of two cosines: that of the chunk, and that of its most similar question.
 
-        For a chunk without questions, its own cosine is used twice.
+        If a chunk has no questions, its own cosine is used for both.
         """
         import numpy as np
 

@@ -25,7 +25,7 @@ Both defaults were chosen on LoCoMo and LongMemEval, without cross-validation. T
 """
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 _FTS5_K1, _FTS5_B = 1.2, 0.75
-"""The values of k1 and b in FTS5's function bm25(), where they cannot be changed."""
+"""The values of k1 and b in SQLite's function bm25(), which has no parameters for them."""
 _LEAST_IDF = 1e-6
 """The inverse document frequency that FTS5 uses for a word that more than half of the turns contain."""
 
@@ -46,13 +46,13 @@ class LexicalSettings(TurnSettings):
 
 
 class LexicalIndex(Index):
-    """A full-text index in memory. Must be used on the thread that built it."""
+    """A full-text index of turns, in memory. Must be used on the thread that built it."""
 
     def __init__(self, turns: Sequence[StoredTurn], settings: LexicalSettings) -> None:
         self._settings = settings
         self._turns = len(turns)
         self._db = sqlite3.connect(":memory:")
-        # contentless: the text itself is in the store
+        # contentless, so that the index has no second copy of the text, which is in the store
         self._db.execute(f"CREATE VIRTUAL TABLE turns USING fts5(text, around, content='', tokenize='{_TOKENIZER}')")
         self._db.executemany(
             "INSERT INTO turns (rowid, text, around) VALUES (?, ?, ?)",
@@ -106,7 +106,7 @@ class LexicalIndex(Index):
         return [Hit(row, score) for row, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
 
     def _terms(self, words: Sequence[str]) -> list[str]:
-        """Return the words as FTS5 indexes them, such as their stems."""
+        """Return the words in the form in which FTS5 indexes them, for example `run` for `Running`."""
         self._db.execute("INSERT INTO query (query) VALUES ('delete-all')")
         self._db.executemany("INSERT INTO query (rowid, word) VALUES (?, ?)", enumerate(words))
         return [term for (term,) in self._db.execute("SELECT term FROM query_terms ORDER BY doc, offset")]
@@ -116,7 +116,10 @@ class LexicalIndex(Index):
 
 
 def _rows(turns: Sequence[StoredTurn], around_words: int, around_turns: int) -> Iterator[tuple[int, str, str]]:
-    """Yield for each turn its row number, its text, and the nearest words before and after it in the same session."""
+    """Yield for each turn its row number, its text, and the words around it in the same session.
+
+    These are the last `around_words` words of the `around_turns` turns before it, and the first of those after it.
+    """
     texts = [space_ideographs(turn.text) for turn in turns]
     for _, session in groupby(range(len(turns)), key=lambda row: turns[row].session):
         rows = list(session)

@@ -1,4 +1,4 @@
-"""The `mcp` section of a provider config: how the server is reached, and which tools do what.
+"""The `mcp` section of a provider config: how the server is reached, and which tools add, search, clear and list.
 
 Field docstrings are the user's documentation, as in config/requests.py.
 """
@@ -25,8 +25,9 @@ class AddTool(ToolCall):
 
 class SearchTool(ToolCall):
     query_words: bool = False
-    """For a tool that searches for the exact query: it is called once per keyword of the query, with `query` being the
-    keyword. Memories are ordered by the number of keywords that found them (their score), then by text."""
+    """For a tool that finds only memories that contain the whole query: it is called once per keyword of the query,
+    with the keyword as `query`. Memories are ordered by the number of keywords that found them (their score), then by
+    text."""
     response: Response
     """How memories are read from the structured content of the result, else from its text, which must be JSON."""
 
@@ -42,7 +43,8 @@ class Tools(Record):
     search: SearchTool
     """Finds memories."""
     clear: ToolCall | None = None
-    """Deletes a scope. Not needed if each scope has its own process, because its folder is deleted."""
+    """Deletes all memories of a scope. Not needed if each scope has its own process and folder, because then the folder
+    is deleted."""
     list: ListTool | None = None
     """Lists all memories of a scope."""
 
@@ -54,6 +56,6 @@ class Mcp(ServerConnection):
     """The program and its arguments. If they or `env` contain `${scopeFolder}`, each scope gets its own process and
     folder; else one process serves all scopes and may store its data in `${dataFolder}`. Requires --allow-code."""
     processes: int = Field(default=8, ge=1)
-    """Maximum number of processes at once, if each scope has its own."""
+    """Maximum number of servers that run at the same time, if each scope has its own process."""
     tools: Tools
-    """Which tool does what."""
+    """The tools for each operation."""

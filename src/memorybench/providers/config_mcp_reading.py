@@ -1,4 +1,4 @@
-"""Checks of the `mcp` section that need no server: variables, paths, and whether scopes are kept apart."""
+"""Checks the `mcp` section of a config without a server: variables, paths, and whether scopes are kept apart."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ VARIABLES = {
 
 
 def check_mcp(config: ProviderConfig, document: Document) -> None:
-    """Raise BadInput if the `mcp` section is invalid. Only configs with `adapter: builtin:mcp` must and may have it."""
+    """Raise BadInput if the `mcp` section is invalid, or is missing although the config has `adapter: builtin:mcp`.
+
+    A config without that adapter must not have the section.
+    """
     if config.adapter != "builtin:mcp":
         if config.mcp is not None:
             raise BadInput(
                 document.where("mcp"),
                 "mcp has no effect without adapter: builtin:mcp",
-                remedy="add that, or remove mcp",
+                remedy="set adapter: builtin:mcp, or remove mcp",
             )
         return
     if config.mcp is None:
@@ -53,7 +56,10 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
 
 
 def folders_used(mcp: Mcp, part: Document) -> frozenset[str]:
-    """Return the folder variables that the command and environment use."""
+    """Return which of the variables `scopeFolder` and `dataFolder` the server's command and environment use.
+
+    Raise BadInput if they use both.
+    """
     program = Document(part.path, {"command": list(mcp.command), "env": dict(mcp.env)}, part.line_of, part.within)
     used = names_in(BodyTemplate.parse(program, FOLDERS).root)
     if used == FOLDERS:
@@ -64,7 +70,7 @@ def folders_used(mcp: Mcp, part: Document) -> frozenset[str]:
 
 
 def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozenset[str]:
-    """Raise BadInput if a call is invalid or uses a variable that is not in `known`; return those that it uses."""
+    """Return the variables that a call uses. Raise BadInput if it is invalid or uses one that is not in `known`."""
     names: set[str] = set()
     if isinstance(call, AddTool) and call.document is not None:
         names |= names_in(BodyTemplate.parse(part.at("document"), known).root)

@@ -1,4 +1,4 @@
-"""The provider contextual-retrieval: a model writes a context for each chunk, which is searched with the chunk."""
+"""The provider contextual-retrieval: a model writes a sentence or two of context for each chunk; both are searched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXCERPT_TOKENS = 4_000
 """Maximum number of tokens of a session that the model sees with a chunk. Nearly all sessions are shorter. Without this
 limit, the model would read a very long session as a whole for each of its chunks."""
 _MAX_CHARACTERS = 1_000
-"""Maximum length of a context, so that it does not outweigh its chunk in a search."""
+"""Maximum length of a context in characters: a longer one would outweigh its chunk in a search."""
 
 _PROMPT = Template.parse(
     """\
@@ -52,7 +52,7 @@ your sentences, too. Answer with the sentences alone.""",
 def _parse_context(text: str) -> Addition:
     context = " ".join(text.split())[:_MAX_CHARACTERS]
     if not context:
-        raise ValueError("it is empty")
+        raise ValueError("the reply is empty")
     return Addition(context=context)
 
 
@@ -61,9 +61,9 @@ def _prompt(chunks: Sequence[Chunk], row: int) -> str:
 
 
 def _excerpt(chunks: Sequence[Chunk], row: int) -> str:
-    """Return the text of a chunk and of as many neighbours as _EXCERPT_TOKENS allows.
+    """Return the text of `chunks[row]` and of as many neighbouring chunks as fit into _EXCERPT_TOKENS.
 
-    Chunks before it are added first, because words such as "it" usually refer to them.
+    Earlier chunks are added first, because words such as "it" usually refer to earlier text.
     """
     first, last, room = row, row + 1, _EXCERPT_TOKENS - count_tokens(chunks[row].text)
     while True:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BEFORE_WEIGHT = 0.5
-"""The default of `before_weight`. The turn before is included, because "Yes, last week" means little alone.
+"""The default of `before_weight`. The turn before counts, because a turn such as "Yes, last week" means little alone.
 
 Chosen on LoCoMo and LongMemEval, without cross-validation. The provider hybrid has another default.
 """

@@ -1,4 +1,4 @@
-"""The provider hybrid: the weighted sum of the scores of bm25 and dense, of the speaker and of the session."""
+"""The provider hybrid: ranks turns by a weighted sum of the scores of bm25, dense, the speaker and the session."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DENSE_WEIGHT = 0.5
-"""The weight of the cosines. Before they are added, both scores are converted to z-scores over the scope."""
+"""The default weight of a turn's cosine; its lexical score has the weight 1 minus this. Before the two are added, each
+is converted to a z-score over all turns of the scope."""
 SESSION_TURNS = 3
-"""The score of a session is the mean score of this number of its best turns."""
+"""The score of a session is the mean score of its best turns, of which this many count."""
 
 
 class HybridSettings(LexicalSettings, DenseSettings):
@@ -61,7 +62,7 @@ class HybridIndex(Index):
         cosines = self._vectors.cosines(query.vector)
         scores = add_scores(self._lexical.matches(query.text), cosines, settings.dense_weight)
         for speaker, rows in self._speakers.items():
-            if names_in(speaker, query.text):
+            if is_named(speaker, query.text):
                 scores[rows] += settings.speaker_weight
         if settings.session_weight and len(scores):
             scores += settings.session_weight * best_of_session(scores, self._sessions)
@@ -71,15 +72,15 @@ class HybridIndex(Index):
         self._lexical.close()
 
 
-def names_in(speaker: str, question: str) -> bool:
+def is_named(speaker: str, question: str) -> bool:
     """Return whether a question contains a word of a speaker's name."""
     return bool(speaker) and not set(words(question)).isdisjoint(content_words(speaker))
 
 
 def best_of_session(scores: NDArray[float32], sessions: Sequence[int] | NDArray[int64]) -> NDArray[float32]:
-    """Return, for each row, the mean score of the SESSION_TURNS best turns of its session.
+    """Return, for each turn, the mean score of the SESSION_TURNS best turns of its session.
 
-    `sessions` has the number of turns of each session, in the order of the rows.
+    `scores` has one score per turn, session after session; `sessions` has the number of turns of each session.
     """
     import numpy as np
 
@@ -92,9 +93,9 @@ def best_of_session(scores: NDArray[float32], sessions: Sequence[int] | NDArray[
 
 
 def add_scores(matches: Sequence[Hit], cosines: NDArray[float32], dense_weight: float) -> NDArray[float32]:
-    """Return one score per row: the weighted sum of its lexical score (from `matches`) and its cosine, as z-scores.
+    """Return one score per row: the weighted sum of the z-scores of its lexical score and its cosine.
 
-    A row without a lexical match has the lexical score 0.
+    The lexical scores are those of `matches`, and 0 for all other rows; they have the weight 1 - `dense_weight`.
     """
     import numpy as np
 
@@ -105,7 +106,7 @@ def add_scores(matches: Sequence[Hit], cosines: NDArray[float32], dense_weight: 
 
 
 def _standardize(scores: NDArray[float32]) -> NDArray[float32]:
-    """Return z-scores; zeros if all scores are equal."""
+    """Return the scores as z-scores: minus their mean, divided by their standard deviation. Zeros if all are equal."""
     import numpy as np
 
     deviation = scores.std() if len(scores) else 0.0

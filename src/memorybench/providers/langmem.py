@@ -1,7 +1,7 @@
-"""The provider langmem: LangMem's memory manager in this process, over LangGraph's store with vectors.
+"""The provider langmem: LangMem's memory manager in this process, with LangGraph's store of vectors.
 
 After each session, the model of `local.enhancement` reads it and the memories that LangMem finds related, and inserts,
-changes or deletes memories by tool calls. A model of memorybench has no tools, so that calls are requested as JSON.
+changes or deletes memories by tool calls. Models of memorybench have no tool calls, so the model writes them as JSON.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ CALLS_SCHEMA: Mapping[str, Any] = {
 
 
 class _ScopeMemory(Struct):
-    """LangMem's manager and store of one scope. The store is in memory; its content is saved after each session."""
+    """LangMem's manager and store of one scope. The store is in memory; each add saves its content to `file`."""
 
     manager: Any
     store: Any
     file: Path
     sessions: list[str] = field(default_factory=list)
     sources: dict[str, list[str]] = field(default_factory=dict)
-    """The sessions that created or changed a memory, by its key."""
+    """Maps the key of a memory to the ids of the sessions that created or changed it."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def items(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class LangMem(LocalProvider):
                 "embedder": embedder.subject.plain(),
             },
         )
-        # vectors are computed when it is opened, so that another embedder finds the same store
+        # independent of the embedder: vectors are not saved, but computed again when the store is opened
         self.store_id = self._folders.store_id
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
@@ -186,7 +186,7 @@ class LangMem(LocalProvider):
 
     @staticmethod
     async def _call(work: Any) -> Any:
-        # the user may have turned tracing on for programs of their own: no benchmark is sent anywhere
+        # the user may have turned on LangSmith's tracing for other programs; a benchmark must not be sent there
         with import_module("langsmith.run_helpers").tracing_context(enabled=False):
             try:
                 return await work
@@ -200,7 +200,10 @@ class LangMem(LocalProvider):
 async def open_langmem(
     folder: Path, embedder: Embedder, model: Model, *, name: str = "langmem"
 ) -> AsyncIterator[LangMem]:
-    """Open the memories in `folder`. The cost of model and embedder is charged to the add or search that caused it."""
+    """Open the memories in `folder`.
+
+    The cost of `model` and `embedder` is charged to the add or search that uses them.
+    """
     for package in LangMem.required_packages:
         package.check_installed("provider langmem")
     await asyncio.to_thread(import_module, "langmem")
@@ -223,7 +226,10 @@ def _to_memory(memory: _ScopeMemory, key: str, value: Mapping[str, Any], score: 
 
 
 def _chat_model(model: Model) -> Any:
-    """Return a chat model of LangChain that calls `model`. Tools are described in the prompt and called by JSON."""
+    """Return a chat model of LangChain that calls `model`.
+
+    The prompt describes the tools, and the reply of `model` is JSON with the tool calls.
+    """
     chat_models = import_module("langchain_core.language_models.chat_models")
     messages = import_module("langchain_core.messages")
     outputs = import_module("langchain_core.outputs")

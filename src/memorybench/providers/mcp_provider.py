@@ -43,13 +43,13 @@ from .storage.turns import replace_surrogates
 
 _ANY = AnyName()  # the config was checked when it was read
 HOME = "home"
-"""Name of the folder with the private home of a server; it is next to the data folder."""
+"""Name of the folder that a server gets as its private home folder; it is next to the server's data folder."""
 
 
 class _ToolTemplate(Struct, frozen=True):
     tool: str
     arguments: Any
-    """A template for `render`."""
+    """The arguments of a call, as a template for `render`."""
     response: ResponseTemplate | None
 
 
@@ -57,7 +57,7 @@ class _ToolMapping:
     """The tools that a config names, with their arguments as parsed templates."""
 
     def __init__(self, config: ProviderConfig, mcp: Mcp) -> None:
-        # error messages name places as in the file, but without line numbers
+        # errors name the keys of the config, but no lines, because the file is not available here
         part = Document(f'provider "{config.name}"', config.model_dump(by_alias=True)).at("mcp", "tools")
         tools = mcp.tools
         self.add = _call(part.at("add"), tools.add)
@@ -87,7 +87,7 @@ class _Servers(Protocol):
     def using(self, scope: str) -> AbstractAsyncContextManager[McpClient]: ...
 
     async def drop(self, scope: str) -> None:
-        """Close the server of a scope that is no longer needed, unless other scopes share the server."""
+        """Close the server of a scope that has been cleared. A server that other scopes share stays open."""
         ...
 
 
@@ -154,7 +154,7 @@ class McpProvider:
     ) -> Sequence[Memory]:
         assert call.response is not None
         result = await self._call(call, scope, values)
-        # as an HTTP reply, so that results are read and errors are worded in one way
+        # as an HTTP reply, so that the reader of HTTP results can be used, with its error messages
         where = URL.build(scheme="mcp", host=self.subject.name, path=f"/{call.tool}")
         reply = Reply(200, {}, json.dumps(result.value()).encode(), "CALL", where, self._redactor)
         sources = self._folders.sources_of(scope.name)
@@ -191,9 +191,9 @@ class LiveListingMcpProvider(LiveMcpProvider, ListingMcpProvider):
 
 
 def _rank_by_hits(results: Sequence[Sequence[Memory]]) -> list[Memory]:
-    """Order memories by the number of searches that returned them, most first.
+    """Return each memory once, with the number of searches that returned it as its score, highest first.
 
-    Ties are ordered by text, which depends neither on the order of adding nor on ids.
+    Equal scores are ordered by text, because ids and the order of adding may differ from run to run.
     """
     memories = {memory.id: memory for result in results for memory in result}
     hits = Counter(memory.id for result in results for memory in result)
@@ -207,14 +207,14 @@ async def open_mcp_provider(
 ) -> AsyncIterator[McpProvider]:
     """Open the provider of a config with an `mcp` section.
 
-    `folder` holds the data of its servers and the session of each document. A server that is started gets only the
-    variables of `environment` that `programs.INHERITED` names.
+    `folder` is for the data of its servers, and for the list of which document comes from which session. Of
+    `environment`, a server that is started gets only the variables that `programs.INHERITED` names.
     """
     assert config.mcp is not None
     mapping = _ToolMapping(config, config.mcp)
     folders = ScopeFolders(folder)
     uses_our_folders = bool(folders_used(config.mcp, Document(config.name, {})))
-    # a server that uses none of our folders may keep its data in memory, which a restart loses
+    # a server that we start without one of our folders may keep its data in memory, which a restart loses
     is_durable = config.mcp.url is not None or uses_our_folders
     subject = Subject(
         role="provider",
@@ -264,7 +264,7 @@ async def _open_servers(
     used = folders_used(mcp, part)
     if "scopeFolder" not in used:
         data = folders.shared
-        # without a folder of ours, the data counts as gone after a restart, so what is in its home must go, too
+        # without one of our folders, the data counts as lost after a restart, so the home must be deleted, too
         with nullcontext(data.with_name(HOME)) if used else temporary_folder("memorybench-home-") as home:
             async with start({"dataFolder": str(data)}, data if used else home, home) as client:
                 yield _OneServer(client)

@@ -56,7 +56,7 @@ class _ScopeMemory:
         self._user = user
 
     async def run(self, work: Callable[[Any, str], T]) -> T:
-        """Call `work` with mem0 and the user id of the scope."""
+        """Return `work(mem0, user)`, called on the thread of the scope; `user` is mem0's user id for the scope."""
         with excluded():
             await self._lock.acquire()
         try:
@@ -141,7 +141,7 @@ class Mem0Provider(LocalProvider):
 
 
 def _add_verbatim(mem0: Any, user: str, session: Session, turns: Sequence[StoredTurn]) -> list[str]:
-    """Add one memory per turn, so that each result names its turn; return the ids of the memories."""
+    """Add each turn unchanged as a memory, so that a search result names its turn; return the ids of the memories."""
     ids = [turn.memory_id for turn in turns]
     existing = _list_session(mem0, user, session)
     if {_to_memory(one).id: one["memory"] for one in existing} == {turn.memory_id: turn.text for turn in turns}:
@@ -166,7 +166,7 @@ def _add_verbatim(mem0: Any, user: str, session: Session, turns: Sequence[Stored
 
 
 def _add_extracted(mem0: Any, user: str, session: Session, turns: Sequence[StoredTurn]) -> list[str]:
-    """Add what mem0's model extracts from the session; return the ids of the memories.
+    """Let mem0's model extract memories from the session; return their ids.
 
     The prompt contains the date of the session, because mem0 would otherwise assume today's date.
     """
@@ -191,7 +191,7 @@ def _list_all(mem0: Any, user: str, **filters: str) -> list[Mapping[str, Any]]:
 
 
 def _list_session(mem0: Any, user: str, session: Session) -> list[Mapping[str, Any]]:
-    """Return the memories of this session that are stored already, because an earlier add of it was interrupted."""
+    """Return the memories of the session that mem0 stores already: an earlier add of the session was interrupted."""
     return _list_all(mem0, user, session=session.id)
 
 
@@ -201,7 +201,10 @@ def _delete_all(mem0: Any, results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _own_id(mem0: Any, user: str, id: str) -> str:
-    """Return mem0's id of the memory that `search` and `list` return with the id `id`; else raise ServiceError."""
+    """Return the id that mem0 uses for a memory. `id` is its id in the results of `search` and `list`.
+
+    Raise ServiceError if there is no such memory.
+    """
     for result in _list_all(mem0, user):
         if _to_memory(result).id == id:
             return str(result["id"])
@@ -216,7 +219,7 @@ def _former_texts(mem0: Any, user: str) -> list[str]:
 
 
 def _role(turn: Turn) -> str:
-    """Return the role of a turn for mem0, but "user" instead of "system": mem0 ignores system messages."""
+    """Return the role of a turn for mem0: "user" or "assistant". Others become "user": mem0 ignores system messages."""
     return turn.role if turn.role in _ROLES else "user"
 
 
@@ -237,7 +240,7 @@ async def open_mem0_oss(
 ) -> AsyncIterator[Mem0Provider]:
     """Open the memories in `folder`. With a model, mem0 extracts memories (`infer`); without, it stores each turn.
 
-    The cost of model and embedder is charged to the add or search that caused it.
+    The cost of `model` and `embedder` is charged to the add or search that uses them.
     """
     from .storage.loopback import open_loopback
 
@@ -289,7 +292,7 @@ async def _open_mem0(
         finally:
             await call_on_thread(thread, _close_mem0, mem0)
     finally:
-        # not on this loop: work on the thread may be waiting for an answer of this loop
+        # not in this event loop, because work on the thread may be waiting for a reply from the loop
         await asyncio.to_thread(thread.shutdown)
 
 
@@ -338,9 +341,9 @@ def _import_mem0(home: Path) -> None:
 
 
 def _mem0_environment(home: Path) -> AbstractContextManager[None]:
-    """Set the environment variables that mem0 reads when it is imported, and its clients when they are created.
+    """Set environment variables while the context is open; mem0 reads them at import and when it creates its clients.
 
-    They turn off telemetry, files in the user's home folder, and proxies for requests to this machine.
+    With them, mem0 sends no telemetry, writes its files to `home`, and uses no proxy for requests to this machine.
     """
     no_proxy = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")
     return changed_environment({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(home), **no_proxy})

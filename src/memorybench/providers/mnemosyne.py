@@ -38,7 +38,7 @@ class _ScopeMemory(NamedTuple):
 class Mnemosyne(LocalProvider):
     """The provider mnemosyne: one instance of mnemosyne and one thread per scope. Opened by `open_mnemosyne`.
 
-    The threads are needed because mnemosyne caches its connection to SQLite by thread.
+    Each scope needs its own thread, because mnemosyne caches one connection to SQLite per thread.
     """
 
     required_packages = (Package("mnemosyne", "mnemosyne-memory", "mnemosyne"),)
@@ -66,7 +66,7 @@ class Mnemosyne(LocalProvider):
         def add(memory: Any) -> list[str]:
             ids = []
             for turn in turns:
-                # a text that it has already keeps its id, so that a repeated add changes nothing
+                # mnemosyne returns the existing id for a text that it stores already, so a repeated add changes nothing
                 id = str(memory.remember(f"{turn.lead}{turn.text}"))
                 self._folders.save_sources(scope.name, {f"{id}/{turn.memory_id}": (turn.session, turn.turn)})
                 ids.append(id)
@@ -83,7 +83,7 @@ class Mnemosyne(LocalProvider):
             return []
         results = await self._call(scope, lambda memory: memory.recall(text, top_k=limit))
         memories = self._memories(scope, results)
-        # equal scores in an order that does not depend on the time of the add
+        # equal scores are ordered by text, because mnemosyne's own order depends on the time of the add
         return sorted(memories, key=lambda one: (-(one.score or 0.0), one.content))[:limit]
 
     async def update(self, scope: Scope, id: str, content: str) -> None:
@@ -151,6 +151,6 @@ async def open_mnemosyne(folder: Path, *, name: str = "mnemosyne") -> AsyncItera
 
 
 def _import(home: Path) -> Any:
-    """Import mnemosyne with `home` as the home folder, because it creates files there when it is imported."""
+    """Import and return mnemosyne. Its home folder is `home`, because the import creates files in the home folder."""
     with changed_environment({"HERMES_HOME": str(home), "MNEMOSYNE_DATA_DIR": str(home / "data"), "HOME": str(home)}):
         return import_module("mnemosyne")

@@ -1,6 +1,6 @@
 """Guesses the requests of a memory system from its OpenAPI description, for `memorybench init provider`.
 
-A guess is a start for the user, who reads the file: nothing is sent because of it.
+The guesses are written to a config file, which the user checks and completes. Guessing sends no request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DEEPEST = 8
 
 
 class Guess(Struct, frozen=True):
-    """A guessed request, as keys of a config. A key that could not be guessed is an empty text."""
+    """A guessed request, with the values for the keys of a config. A value that could not be guessed is ""."""
 
     method: str
     path: str
@@ -58,7 +58,7 @@ class Guesses(Struct, frozen=True):
     version: str
     auth: Mapping[str, str]
     unsupported_auth: str
-    """The kind of authentication that the description names, if memorybench does not support it; empty otherwise."""
+    """The kind of authentication that the service needs, if memorybench does not support it; otherwise ""."""
     add: Guess | None
     search: Guess | None
     clear: Guess | None
@@ -85,10 +85,11 @@ def guess(description: Mapping[str, Any]) -> Guesses:
 
 
 def base_url(description: Mapping[str, Any], url: str, probed: str) -> tuple[str, str]:
-    """Return the base URL for the paths of a description, and the address of another server that it names ("": none).
+    """Return the base URL for the paths of a description, and "" or the address of a server that is not used.
 
     `url` is the address of the description. Nothing may be sent to another server, such as the vendor's, without the
-    user's consent: so the base URL is an address on the server of `url`, or `probed` if the description names none.
+    user's consent. So if the description names only other servers, the base URL is `probed`, and the second value is
+    the address of the first of them.
     """
     addresses = [_server_url(server) for server in _list(description.get("servers")) if isinstance(server, Mapping)]
     if isinstance(description.get("basePath"), str):  # Swagger 2
@@ -99,7 +100,7 @@ def base_url(description: Mapping[str, Any], url: str, probed: str) -> tuple[str
 
 
 def _server_url(server: Mapping[str, Any]) -> str:
-    """Return the address of a server with the default values of its variables."""
+    """Return the URL of a server of the description, with the default values of the variables in it."""
     variables = _mapping(server.get("variables"))
     return re.sub(
         r"\{(\w+)\}",
@@ -152,14 +153,17 @@ def _operations(description: Mapping[str, Any]) -> Iterator[Operation]:
 
 
 def _json_schema(holder: Mapping[str, Any], description: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the JSON schema of a body or a reply. `holder` is its description in OpenAPI 3 or Swagger 2."""
+    """Return the JSON schema of a request body or a reply, which `holder` describes as in OpenAPI 3 or Swagger 2."""
     holder = _resolve(holder, description)
     json_content = _mapping(_mapping(holder.get("content")).get("application/json"))
     return _resolve(_mapping((json_content or holder).get("schema")), description)
 
 
 def _resolve(schema: Mapping[str, Any], description: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema itself, or the one that its reference names; of several alternatives, the first."""
+    """Return the schema that `$ref` names, or the first alternative of anyOf, oneOf or allOf that is not null.
+
+    A schema without these keys is returned as it is.
+    """
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#/"):
@@ -212,7 +216,10 @@ def _best(
 
 
 def _match_fields(names: Sequence[str], variables: Sequence[str]) -> dict[str, str]:
-    """Return the variable of memorybench for each field whose name is known; each variable is used once."""
+    """Map each field whose name is known to its variable of memorybench, such as `user_id` to `$.scope`.
+
+    Each variable is used at most once, and `$.content` only if no field is `$.messages`.
+    """
     found: dict[str, str] = {}
     for variable in variables:
         for name in names:
@@ -225,7 +232,7 @@ def _match_fields(names: Sequence[str], variables: Sequence[str]) -> dict[str, s
 
 
 def _results(operation: Mapping[str, Any], description: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the path to a list of objects in the reply, and the schema of such an object."""
+    """Return the JSONPath to a list of objects in the reply, and the schema of such an object; ("", {}) if none."""
     replies = _mapping(operation.get("responses"))
     reply = _mapping(next((replies[code] for code in ("200", "201", "202") if code in replies), None))
     schema = _json_schema(reply, description)
@@ -240,10 +247,10 @@ def _results(operation: Mapping[str, Any], description: Mapping[str, Any]) -> tu
 
 
 def _clear(operations: Sequence[Operation]) -> Guess | None:
-    """Return the request that deletes a scope, which its path or query string names; None if there is none.
+    """Return the DELETE request whose path or query string names a scope; None if there is none.
 
-    Of several, the one with the shortest path is returned. A request that deletes one memory by its id does not count:
-    called with the name of a scope, it would delete nothing.
+    Of several such requests, the one with the shortest path is returned. A request that deletes one memory by its id
+    does not count: with the name of a scope as the id, it would delete nothing.
     """
     deletes = []
     for operation in operations:
@@ -264,7 +271,7 @@ def _plain(name: str) -> str:
 
 
 def _path(path: str) -> str:
-    """Return the path for a config: each parameter is replaced by `${scope}` or `${documentId}`, as a first guess."""
+    """Return the path for a config: each parameter, such as `{user_id}`, becomes `${scope}` or `${documentId}`."""
     has_scope = any(map(_is_scope, re.findall(r"\{(\w+)\}", path)))
 
     def variable(match: re.Match[str]) -> str:
@@ -275,7 +282,7 @@ def _path(path: str) -> str:
 
 
 def _auth(description: Mapping[str, Any]) -> tuple[Mapping[str, str], str]:
-    """Return the section `auth` of a config, and the kind of authentication if it is not supported (else empty)."""
+    """Return the section `auth` of a config, and the kind of authentication if it is not supported (else "")."""
     schemes = _mapping(_mapping(description.get("components")).get("securitySchemes"))
     schemes = schemes or _mapping(description.get("securityDefinitions"))  # Swagger 2
     kinds = []
@@ -298,5 +305,5 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def as_yaml(values: Mapping[str, str]) -> str:
-    """Return a mapping as YAML on one line; JSON strings are YAML strings."""
+    """Return a mapping as one line of YAML, such as `{"user_id": "$.scope"}`; JSON strings are valid YAML."""
     return "{" + ", ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in values.items()) + "}"

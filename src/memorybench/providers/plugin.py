@@ -1,4 +1,4 @@
-"""What a provider declares about itself, and what it is given when it is opened.
+"""The base class of providers, LocalProvider, and the context that is passed to open a provider, OpenContext.
 
 A provider that runs in this process is registered by an entry point in the group `memorybench.providers`, whether it
 is built in (pyproject.toml of this project) or comes from another package. The entry point names a class with the
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 GROUP = "memorybench.providers"
 BUILTIN, PLUGIN = "builtin:", "plugin:"
 FORMER_NAMES = {"wait_until_searchable": "settle", "store_id": "incarnation"}
-"""By name of a member of Provider: its former name, which a plug-in or an adapter may still use."""
+"""Maps the name of a member of Provider to its former name, which a plug-in or an adapter may still use."""
 
 
 class Package(NamedTuple):
@@ -43,7 +43,7 @@ class Package(NamedTuple):
     name: str
     """The name of the package to install."""
     extra: str
-    """The extra of memorybench that installs it."""
+    """The extra of memorybench that installs the package, such as `mem0` for `memorybench[mem0]`."""
 
     def check_installed(self, where: str) -> None:
         if find_spec(self.module) is None:
@@ -54,30 +54,32 @@ LOCAL_EMBEDDER = Package("wordllama", "wordllama", "embed")
 
 
 class OpenContext(Struct, frozen=True):
-    """Everything that a provider may need to open itself."""
+    """What `LocalProvider.open` gets: the provider's config and everything else that it may need."""
 
     config: ProviderConfig
     folder: Path
     """A folder for the provider's own data; it may not exist yet."""
     config_file: Path | None
-    """The file that `config` was read from, to whose folder paths in it are relative; None if it has no file."""
+    """The file that `config` was read from; None if it was read from none. Paths in `config` are relative to the folder
+    of this file."""
     environment: Mapping[str, str]
     redactor: Redactor
     open_embedder: Callable[[], Awaitable[Embedder]]
-    """Opens the embedder of `local.embedding`; if the config has none, memorybench's embedder in this process. It is
-    closed after the provider."""
+    """Opens and returns the embedder that the config describes in `local.embedding`; if the config has none, the
+    default embedder, which runs in this process. The embedder is closed after the provider."""
     open_model: Callable[[], Awaitable[Model | None]]
-    """Opens the model of `local.enhancement`; returns None if the config has none. It is closed after the provider."""
+    """Opens and returns the model that the config names in `local.enhancement`; returns None if it names none. The
+    model is closed after the provider."""
     settings: Any = None
-    """The section `settings` of the config, as an object of the provider's `settings_model`; if it has none, a
-    mapping."""
+    """The section `settings` of the config: an object of the provider's `settings_model`, or a mapping if the provider
+    has no `settings_model`."""
     keep_on_disk: bool = True
-    """Whether data must be stored in `folder`. If False, a provider may keep its data in memory; it then needs a new
-    `store_id` each time it is opened."""
+    """Whether the provider must store its data in `folder`. If False, it may keep the data in memory instead, and then
+    needs a new `store_id` each time it is opened."""
 
     @property
     def store_file(self) -> Path:
-        """A path beside `folder`, for providers that store their data in a single file."""
+        """A path for providers that store their data in a single file: the path of `folder` with `.db` at its end."""
         return self.folder.with_name(f"{self.folder.name}.db")
 
 
@@ -88,24 +90,26 @@ SETTINGS_OF_CHUNKS = (
     "enhancement.generate_questions",
     "enhancement.questions_per_chunk",
 )
-"""Keys of the section `local` that only providers that store chunks use."""
+"""Keys of a config's section `local` that have no effect for providers that do not store chunks of sessions."""
 
 
 class LocalProvider:
     """Base class of providers that run in this process: declares what a provider needs and how it is opened.
 
-    A plug-in need not inherit from it. It needs the method `open`; missing attributes have the values below.
+    A plug-in need not inherit from this class. It needs the method `open`; attributes that it does not have get the
+    values below.
     """
 
     needs_embedder: ClassVar[bool] = False
     single_threaded: ClassVar[bool] = False
-    """Whether all work runs on one thread. If so, the engine makes one call at a time, because the wait of a second
-    call would be measured as its duration."""
+    """Whether the provider does all its work on one thread. If so, the engine makes one call at a time: a second call
+    would wait for the first, and this wait would be measured as part of its duration."""
     required_packages: ClassVar[tuple[Package, ...]] = ()
     uses_local_section: ClassVar[bool] = False
     """Whether the provider uses the section `local` of the config."""
     settings_model: ClassVar[type[BaseModel] | None] = None
-    """The keys of the section `settings`: a pydantic model whose fields have defaults and descriptions."""
+    """The pydantic model of the config's section `settings`, whose fields have defaults and descriptions; None if the
+    provider has no settings."""
     unused_settings: ClassVar[tuple[str, ...]] = ()
     """Keys of the section `local` that have no effect for this provider, such as `enhancement.questions_per_chunk`."""
 
@@ -119,9 +123,9 @@ class LocalProvider:
 
 
 def require_model(config: ProviderConfig, document: Document, expected: str) -> None:
-    """Raise BadInput if the config has `local.enhancement`, enabled and without a model.
+    """Raise BadInput if `local.enhancement` of a config is enabled but has no model.
 
-    `expected` is for the error.
+    `expected` describes the missing model in the error, such as "the model that writes memories".
     """
     enhancement = config.local.enhancement if config.local else None
     if enhancement is not None and enhancement.enabled and not enhancement.model:
@@ -140,8 +144,9 @@ def load_built_in(name: str) -> type[LocalProvider]:
 
 
 def read_settings(model: type[BaseModel] | None, config: ProviderConfig, document: Document | None = None) -> Any:
-    """Return the `settings` of a config as a provider's model. Raise BadInput if they are invalid.
+    """Return the section `settings` of a config as an object of `model`, the provider's `settings_model`.
 
+    Raise BadInput if a setting is invalid, or there are settings but `model` is None. Return {} if there is neither.
     `document` is the config's file, for error messages.
     """
     document = document or Document(f'provider "{config.name}"', {"settings": dict(config.settings)})
@@ -154,13 +159,14 @@ def read_settings(model: type[BaseModel] | None, config: ProviderConfig, documen
             )
         return {}
     part = document.at("settings") if config.settings else Document(document.path, {}, within=("settings",))
-    return validated(part, model, spell=str)  # as `describe` lists them
+    return validated(part, model, spell=str)  # errors name settings in snake_case, as `describe` lists them
 
 
 def from_plugin(target: Any) -> type[LocalProvider]:
-    """Return the object that the entry point of a plug-in names, as a class with the members of LocalProvider.
+    """Return a subclass of LocalProvider for `target`, the object that the entry point of a plug-in names.
 
-    The entry point of an older plug-in names a function that takes the folder and returns an async context manager.
+    `target` is a class with the method `open` or, in an older plug-in, a function that takes the data folder and
+    returns an async context manager.
     """
     if isinstance(target, type) and issubclass(target, LocalProvider):
         return target

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def changed_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set these environment variables, and restore their earlier values at the end of the block."""
+    """Set environment variables of this process, and restore their earlier values when the context ends."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

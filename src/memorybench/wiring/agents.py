@@ -26,7 +26,7 @@ class ResolvedAgent(Struct, frozen=True):
     model: ResolvedModel | None = None
     """The model of a built-in agent; None for a command-line agent."""
     model_name: str | None = None
-    """The model name that is passed to a command-line agent; None: its default."""
+    """The model name that is passed to a command-line agent; None: that of its config, or the program's default."""
 
     @property
     def name(self) -> str:

@@ -51,7 +51,7 @@ def learn_secrets(config: Record, file: Path | None) -> None:
         except BadInput:
             return  # a missing compose file raises when it is needed
         redactor().add(*(value for name, value in _assignments(folder / ENV_FILE) if not _is_setting(name, value)))
-    # a file of the working folder counts as far as it was exported
+    # of `.env` in the working folder, only values that were exported count
     for name, value in _assignments(Path(ENV_FILE)):
         if environment().get(name) == value and not _is_setting(name, value):
             redactor().add(value)

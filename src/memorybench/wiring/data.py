@@ -83,7 +83,10 @@ def pull_all(
     announce: Callable[[Source], None],
     progress: Callable[[Piece], Progress],
 ) -> None:
-    """Download the data of these benchmarks. Call `announce` before each download and `progress` per file."""
+    """Download the data of these benchmarks. Call `announce` before each download and `progress` per file.
+
+    Raise BadInput before the first download if one of them has nothing to download, such as a local file.
+    """
     sources = []
     for config in _benchmarks(catalog, list(dict.fromkeys(names))):
         where = f'benchmark "{config.name}"'
@@ -100,7 +103,7 @@ def pull_all(
 
 
 def verify(catalog: Catalog, names: Sequence[str]) -> Iterator[tuple[Source, State]]:
-    """Yield the result of checking the data files of these benchmarks; without names, of all whose data is present."""
+    """Yield the data files of each named benchmark with their state; without names, of all whose data is present."""
     for config in _benchmarks(catalog, names):
         if config.data.type not in WITHOUT_FILES:
             files = source(config, catalog)

@@ -27,6 +27,7 @@ from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import needed_variables
 from memorybench.providers.config.sections import Local
 from memorybench.providers.plugin import read_settings
+from memorybench.text.quantities import quantity
 from memorybench.text.sanitize import printable
 from memorybench.text.spelling import suggestion
 
@@ -348,7 +349,7 @@ def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
     histories = len({question.memory for question in dataset.questions})
     return {
         **facts,
-        "questions": f"{len(dataset.questions)} on {histories} histories",
+        "questions": f"{len(dataset.questions)} on {quantity(histories, 'history', 'histories')}",
         "types": ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()) if kind),
         "evidence": f"counted by {dataset.evidence}",
         "quirks": "; ".join(getattr(dataset, "notes", ())),

@@ -99,7 +99,7 @@ def resolve_extractor(
         either = "--extractor NAME or --extractor-command LINE"
         if name is None:
             raise BadInput(FLAG, "missing", remedy=f"add {either}")
-        raise BadInput(FLAG, "two extractors are given", remedy=f"name it with {either}, not both")
+        raise BadInput(FLAG, "two extractors are given", remedy=f"name one extractor, with {either}")
     if command is not None:
         split_command(command, "--extractor-command")
         config = ExtractorConfig(name=_COMMAND, type="command", command=command)

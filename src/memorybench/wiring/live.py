@@ -155,9 +155,9 @@ class LiveWiring:
     def choose_model(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
-        """Return the model `name`, else the one in the environment `variable`, else the first default with an API key.
+        """Return the model `name`, else the one that the environment `variable` names, else the first default.
 
-        None if there is none of these.
+        None if there is none of these, if the name is "none", or if the API key of the default is not set.
         """
         if not name and not any(defaults) and not (variable and self.variable(variable)):
             return None
@@ -172,7 +172,10 @@ class LiveWiring:
     def open_providers(
         self, stack: AsyncExitStack, folder: Path, *, run_id: str, threshold: float | None = None
     ) -> ProviderOpener:
-        """Return an object that opens providers. `folder` is for the data of providers that run in this process."""
+        """Return an object that opens providers. `folder` is for the data of providers that run in this process.
+
+        `threshold` is the value of the variable `threshold` in search requests; None: the variable has no value.
+        """
         return ProviderOpener(stack, self.catalog, folder, run_id, self._consent, threshold)
 
     def store(self, name: str) -> ResolvedStore:

@@ -57,7 +57,7 @@ class ResolvedModel(Struct, frozen=True):
         return (card.max_tokens if card else None) or _LONGEST_REPLY
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        """Return the dollars of one call; None if unknown."""
+        """Return the price, in dollars, of one call with so many tokens; None if it is unknown."""
         if self.address is not None and self.address.card is not None:
             return price_by_card(self.address.card, Usage(input_tokens, output_tokens))
         if self.address is None or self.address.priced_as is None:

@@ -31,7 +31,10 @@ class CleanedStream:
 
 @contextmanager
 def redacted_output() -> Iterator[None]:
-    """Redact everything that is written to standard output and standard error inside the `with` block."""
+    """Redact everything that is written to standard output and standard error inside the `with` block.
+
+    For one command: the secrets that an earlier command of this process learned are forgotten first.
+    """
     forget_secrets()
     clean = redactor().clean
     before = sys.stdout, sys.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memorybench import __version__
 from memorybench.core.errors import BadInput, ConsentRequired
@@ -134,21 +135,35 @@ def may_spend(config: ProviderConfig) -> bool:
 
 def _embedder_address(embedding: Embedding) -> ModelAddress:
     """Return the address of an embedding model that is not a model card and has no address in its name."""
-    from memorybench.models.presets import PRESETS, ModelAddress
+    from memorybench.models.presets import PRESETS, resolve
 
     preset = PRESETS[embedding.provider]
     variables = (embedding.env_var,) if embedding.env_var else preset.key_variables
     model = embedding.model or _EMBEDDING_MODELS[embedding.provider]
-    return ModelAddress(
+    address = resolve(f"{embedding.provider}/{model}", environment())
+    return replace(
+        address,
         name=model,
-        kind=preset.kind,
-        base_url=embedding.base_url or preset.base_url,
-        model=model,
+        base_url=embedding.base_url or address.base_url,
         key_variables=variables,
-        key_required=not embedding.base_url,  # a private server may not require one
+        key_required=address.key_required and not embedding.base_url,  # a private server may not require one
         key_present=first_variable(*variables) is not None,
-        priced_as=preset.priced_as,
     )
+
+
+def _moved_embedder(catalog: Catalog, config: ProviderConfig) -> str:
+    """Return a line with the address of an embedder that an environment variable moved to another server; else ""."""
+    for embedding in (config.embedding, config.local.embedding if config.local else None):
+        if embedding is None or embedding.provider == "local" or embedding.base_url:
+            continue
+        from memorybench.models.presets import PRESETS, has_address
+
+        if embedding.model and (has_address(embedding.model) or catalog.has_card(embedding.model)):
+            continue
+        address = _embedder_address(embedding)
+        if address.base_url != PRESETS[embedding.provider].base_url:
+            return f"\nembedding at {address.base_url}"
+    return ""
 
 
 class Opened(Struct, frozen=True):
@@ -313,4 +328,4 @@ def described(catalog: Catalog, entry: Entry) -> str:
     elif adapter.startswith(PLUGIN):
         package = catalog.plugin("provider", adapter.removeprefix(PLUGIN)).dist
         text = f"{text}\n{package.name} {package.version}" if package else text
-    return text + code_of(catalog, entry)
+    return text + _moved_embedder(catalog, config) + code_of(catalog, entry)

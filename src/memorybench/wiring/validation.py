@@ -33,6 +33,7 @@ from memorybench.providers.config.requests import Poll
 from memorybench.providers.config.variables import can_name_sources
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
+from memorybench.text.quantities import quantity
 
 from .consent import needed_flags
 from .data import cache_folder
@@ -56,8 +57,13 @@ def describe_database(path: Path) -> str:
 
 def describe_journal(journal: Journal) -> str:
     checked = check_rows(journal)
-    old = f"; {checked.unchecked} rows of an earlier version without a full checksum" if checked.unchecked else ""
-    return f"{checked.runs} runs, {checked.rows} rows unchanged since they were written{old}"
+    old = (
+        f"; {quantity(checked.unchecked, 'row')} of an earlier version without a full checksum"
+        if checked.unchecked
+        else ""
+    )
+    runs, rows = quantity(checked.runs, "run"), quantity(checked.rows, "row")
+    return f"{runs}, {rows} unchanged since written{old}"
 
 
 def describe_config(document: Document) -> str:
@@ -116,7 +122,7 @@ def _describe_data(benchmark: BenchmarkConfig, document: Document) -> tuple[str,
     if not any(file.is_file() for file in source.item_files):
         return f", not found: {missing(source).expected}", ()
     summary = preview_data(benchmark, source)
-    return f", {summary['counts']['questions']:,} questions", tuple(summary_lines(summary))
+    return f", {quantity(summary['counts']['questions'], 'question')}", tuple(summary_lines(summary))
 
 
 def _describe_cards(document: Document) -> str:

@@ -17,14 +17,17 @@ from .provider import ProviderConfig
 from .sections import Local
 
 _FIXED = ("type", "adapter", "docker", "mcp")
-"""Keys that a config with `extends` cannot change: they run code, or decide which other keys are allowed."""
+"""Keys that a config with `extends` cannot change, because they run code or decide which other keys are allowed."""
 SERVICE_SECTIONS = ("connection", "limits", "rate_limit", "embedding")
-"""Sections of a service that can be changed as settings, such as `mem0(limits.max_results=20)`."""
+"""Sections in the config of a service whose keys can be set as settings, such as `mem0(limits.max_results=20)`."""
 
 
 def extend(base: Document, card: Document) -> Document:
-    """Return `card` with everything that it inherits from `base`. Errors about the result name the lines of `card`."""
-    inherited, changes = _with_known_keys(base), _with_known_keys(card)
+    """Return the config `base` with the changes and additions that `card` makes, and without `extends`.
+
+    Errors about the result name the lines of `card`.
+    """
+    inherited, changes = _with_snake_case_keys(base), _with_snake_case_keys(card)
     for name in _FIXED:
         if name in changes and changes[name] != inherited.get(name):
             raise BadInput(
@@ -49,8 +52,8 @@ def extend(base: Document, card: Document) -> Document:
     return Document(card.path, merge(inherited, identity), lambda place: _line(card, place))
 
 
-def _with_known_keys(document: Document) -> dict[str, Any]:
-    """Return the content of a config, with its keys in snake_case."""
+def _with_snake_case_keys(document: Document) -> dict[str, Any]:
+    """Return the content of a config, with its keys in snake_case. Raise BadInput if it has a key in two spellings."""
     duplicates: list[Place] = []
     value: dict[str, Any] = in_snake_case(document.value, shape_of(ProviderConfig), (), duplicates)
     for place in duplicates:
@@ -63,7 +66,11 @@ def _with_known_keys(document: Document) -> dict[str, Any]:
 
 
 def _route(settings: Mapping[str, Any], inherited: Mapping[str, Any], card: Document) -> dict[str, Any]:
-    """Return a part of a config in which each setting is in its section, such as `local` or `limits`."""
+    """Return the settings as a part of a config, below the key where the provider `inherited` reads them.
+
+    For a provider with the section `local`, `{"chunking": …}` becomes `{"local": {"chunking": …}}`; for one with its
+    own settings, `{"settings": {"chunking": …}}`. For a service, `{"limits": …}` is returned as it is.
+    """
     adapter = str(inherited.get("adapter") or "")
     if adapter.startswith(PLUGIN) or (adapter and not adapter.startswith(BUILTIN)):
         return {"settings": dict(settings)}
@@ -84,9 +91,9 @@ def _route(settings: Mapping[str, Any], inherited: Mapping[str, Any], card: Docu
 
 
 def _line(card: Document, place: Place) -> int | None:
-    """Return the line of `card` that sets the value at `place` of the merged config; None if no line does.
+    """Return the line of `card` that sets the value at `place` of the merged config; None if no line sets it.
 
-    In `card`, the value may be in the section `settings` instead of its own.
+    In `card`, the value may be in the section `settings` instead of at `place`.
     """
     spellings = (place, ("settings", *place), ("settings", *place[1:]))
     return max((line for one in spellings if (line := card.line(*one)) is not None), default=None)

@@ -39,9 +39,9 @@ def read_provider(document: Document, environment: Mapping[str, str] | None = No
 
 
 def _record_of(document: Document) -> type[ProviderConfig]:
-    """Return the class to read a config into.
+    """Return the class that a config is read into: ProviderConfig if it has requests or tools; else its base class.
 
-    A config without requests and tools gets PlainProviderConfig, because importing the classes of requests is slow.
+    The base class, PlainProviderConfig, does not need the classes for requests, whose import is slow.
     """
     if isinstance(document.value, dict) and _REQUESTS_AND_TOOLS.isdisjoint(document.value):
         return cast("type[ProviderConfig]", PlainProviderConfig)  # has the same fields
@@ -51,7 +51,7 @@ def _record_of(document: Document) -> type[ProviderConfig]:
 
 
 def needed_variables(config: ProviderConfig, environment: Mapping[str, str]) -> dict[str, bool]:
-    """Return each environment variable that the config needs, and whether it is set."""
+    """Return the names of the environment variables that the config needs, each with whether it is set."""
     keys = [config.auth.env_var, *(embedding.env_var for _, embedding in _embeddings(config))]
     names = [*(name for name in keys if name is not None), *references(config.model_dump(mode="json"))]
     return {name: bool(environment.get(name)) for name in dict.fromkeys(names)}
@@ -100,7 +100,7 @@ def _check(config: ProviderConfig, document: Document) -> None:
 
 
 def _check_kind(config: ProviderConfig, document: Document) -> None:
-    """Raise BadInput if the config lacks a key that its `type` requires, or has one that has no effect with it."""
+    """Raise BadInput if a key that the config's `type` requires is missing, or a key has no effect with that `type`."""
     for name in _UNUSED_KEYS[config.type]:
         if name in config.model_fields_set:
             raise BadInput(
@@ -148,7 +148,7 @@ def _check_adapter(adapter: str, where: str) -> None:
         raise BadInput(
             where,
             f"{preview(adapter)} is not a Python file",
-            expected="a Python class with the methods of a provider",
+            expected="the path of a Python file and a class in it",
             remedy=f'write the class in Python and set "{adapter[: -len(path.suffix)]}.py:{class_name}"',
         )
     if kind == "builtin":
@@ -163,7 +163,7 @@ def _check_adapter(adapter: str, where: str) -> None:
 
 
 def _is_set(section: Record, key: str) -> bool:
-    """Return whether the config has a dotted key, such as `enhancement.model`."""
+    """Return whether the config sets a key of a section. `key` may have dots, such as `enhancement.model`."""
     first, _, rest = key.partition(".")
     if first not in section.model_fields_set:
         return False

@@ -104,8 +104,8 @@ class Capture(Record):
     path: str
     """JSONPath in the reply."""
     secret: bool = True
-    """Whether it is a credential, such as a session handle. It is then redacted everywhere and not stored: a resumed
-    run sends the `setup` request that captures it again."""
+    """Whether a value that `setup` captures is a credential, such as a session handle. It is then redacted everywhere
+    and not stored: a resumed run sends the request again."""
     expires_in: str | Annotated[float, Field(gt=0)] | None = None
     """How many seconds the value is valid: a number, or a JSONPath in the reply. The `setup` request is sent again
     before that, and whenever a request that uses the value gets status 401."""
@@ -118,9 +118,10 @@ class Request(Call):
 
     captures: Mapping[str, str | Capture] = Field(default_factory=dict)
     """Variable → JSONPath in the reply; a path without a match is an error. Captures of `setup` are available in every
-    later request, captures of another request only in its `wait`. A capture of `setup` is a secret if its name or path
-    looks like a credential (`token`, `apiKey`, …), unless `{path: …, secret: false}` says otherwise, and always if it
-    is sent in a header such as `Authorization`."""
+    later request, captures of another request only in its `wait`. A capture of `setup` that is only a path is a secret
+    if its name or path looks like a credential (`token`, `apiKey`, …); `{path: …}` is a secret unless it has
+    `secret: false`. A value that is sent in a header such as `Authorization`, or has the format of a known key, always
+    is one."""
 
     @property
     def capture_paths(self) -> Mapping[str, str]:

@@ -15,13 +15,13 @@ from .provider import ProviderConfig
 
 class _Retired(Struct, frozen=True):
     service: str
-    """Part of the base URL, or of the name of the config or its container."""
+    """A text that the config's name, its base URL or its docker service contains."""
     request: str
-    """Matches method and whole path."""
+    """A regular expression that matches the method and the whole path, such as `POST /v3/search`."""
     problem: str
     instead: str
     sends: str = ""
-    """The entry applies only if the body has this key; empty: always."""
+    """If not empty, only a request whose body has this key is rejected."""
 
 
 _RETIRED = (
@@ -49,13 +49,13 @@ _RETIRED = (
     _Retired(
         "mem0.ai",
         r"POST /v[12]/memories/",
-        "Mem0 adds elsewhere now",
+        "Mem0 no longer adds memories at this path",
         "POST /v3/memories/add/, with a wait for its event_id",
     ),
     _Retired(
         "mem0.ai",
         r"POST /v[12]/memories/search/",
-        "Mem0 searches elsewhere now",
+        "Mem0 no longer searches at this path",
         'POST /v3/memories/search/ with body {query, filters: {user_id: "$.scope"}, top_k} and results $.results',
     ),
     _Retired(

@@ -110,7 +110,7 @@ class Embedding(Record):
     dimensions: int | None = Field(default=None, ge=1)
     """Length of the vectors, for models that support several."""
     base_url: str | None = None
-    """Address of an OpenAI-compatible server; by default, OpenAI."""
+    """Address of an OpenAI-compatible server; by default, that of OpenAI or `OPENAI_BASE_URL`."""
     env_var: str | None = None
     """Name of the environment variable that contains the key."""
 
@@ -147,7 +147,8 @@ class Enhancement(Record):
 
 class Retrieval(Record):
     strategy: Literal["lexical", "dense", "weighted"] = "weighted"
-    """How chunks are scored: by words, by vectors, or by the sum of the scores in `weights`."""
+    """How chunks are scored: by words (`lexical`), by vectors (`dense`), or by the weighted sum of the scores that
+    `weights` names (`weighted`)."""
     max_results: int | None = Field(default=None, ge=1)
     """Maximum number of chunks that a search returns; a run that asks for fewer gets fewer."""
     weights: Mapping[str, float] = Field(default_factory=dict)
@@ -168,7 +169,7 @@ class Local(Record):
 
 
 class PlainProviderConfig(Record):
-    """A provider without requests and tools, such as a built-in one. ProviderConfig adds their sections."""
+    """The config of a provider without requests and tools. Its subclass ProviderConfig adds the sections for these."""
 
     name: str
     """Name on the command line: 1 to 64 of a-z 0-9 _ -."""
@@ -184,7 +185,7 @@ class PlainProviderConfig(Record):
     api_version: str = ""
     """Version of the API that this file is written for; recorded with every result."""
     checked_against: str = ""
-    """What this file was checked against; shown by `describe`."""
+    """The version of the system, or of its documentation, that this file was checked against; shown by `describe`."""
     tags: tuple[str, ...] = ()
     """Tags for `list --tags`."""
     connection: Connection = Connection.model_construct()
@@ -218,13 +219,13 @@ class PlainProviderConfig(Record):
 
     @property
     def max_results(self) -> int | None:
-        """Maximum number of memories that a search can return; None if no limit is known."""
+        """Maximum number of memories that a search can return, by `limits` and `pages`; None if neither limits it."""
         pages = getattr(getattr(self.endpoints, "search", None), "pages", None)
         by_pages = pages.size * pages.max_pages if pages is not None and pages.size is not None else None
         return min((most for most in (self.limits.max_results, by_pages) if most is not None), default=None)
 
     @property
     def enhancement_model(self) -> str | None:
-        """The name of the model that processes each chunk or session when it is stored; None if there is none."""
+        """The name of the model that processes each chunk or session when it is stored; None if no model does."""
         enhancement = self.local.enhancement if self.local else None
         return enhancement.model if enhancement and enhancement.enabled else None

@@ -1,4 +1,4 @@
-"""Checks the variables of each request, and that each endpoint names the scope."""
+"""Checks that the requests of a config use only variables that have a value, and that each endpoint names the scope."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "forget": ALWAYS | {MEMORY_ID},
     "teardown": ALWAYS,
 }
-"""The variables that each request may use, in addition to the captures of `setup`."""
+"""Maps each stage to the variables that its requests may use, in addition to the captures of `setup`."""
 MESSAGE_NAMES = frozenset({"role", "speaker", "content", "date", "epoch", "turnId"})
 POLL_ID = "pollId"
 _SENT_IDS = frozenset({"documentId", "sessionId", "metadata", "turnId"})
@@ -60,11 +60,11 @@ _ALSO_KNOWN_AS = {"id": "documentId", "text": "content", "timestamp": "epoch", "
 _CAPTURED_NAME = re.compile(r"[a-z][A-Za-z0-9]*")
 
 Used = tuple[str, str]
-"""A variable, and the place where it is used."""
+"""The name of a variable, and the place in the config where it is used, for error messages."""
 
 
 def scope_variables(scope: Scope, name: str) -> dict[str, Any]:
-    """Return the values of the variables in ALWAYS; `name` is the name of the scope in the service."""
+    """Return the values of the variables that all requests have. `name` is the name of the scope in the service."""
     ids = {"runId": scope.run, "benchmarkId": scope.benchmark, "haystackId": scope.haystack}
     return {**dict.fromkeys(SCOPE, name), **ids}
 
@@ -104,7 +104,10 @@ def unscoped_deletions(config: ProviderConfig) -> Iterator[str]:
 
 
 def can_name_sources(config: ProviderConfig) -> bool:
-    """Return whether results of a search can name their sources, by an id that memorybench sent or `storedAs` read."""
+    """Return whether search results can name their sources.
+
+    They can if requests that store documents send ids of memorybench, or read the service's ids with `storedAs`.
+    """
     document = Document(config.name, config.model_dump())
     for place, _, call in _requests(config):
         if isinstance(call, Storing):
@@ -119,7 +122,7 @@ def can_name_sources(config: ProviderConfig) -> bool:
 
 
 def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
-    """Yield each request after its place in the config and its stage, such as `add`: setup, endpoints, teardown."""
+    """Yield the place in the config, the stage (such as `setup` or `add`) and the content of each request, in order."""
     for index, request in enumerate(config.setup):
         yield ("setup", index), "setup", request
     for stage in ("add", "batch_add", "search", "clear", "list", "forget"):
@@ -131,7 +134,7 @@ def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
 
 
 def _check_call(config: ProviderConfig, part: Document, call: Call, known: frozenset[str]) -> frozenset[str]:
-    """Raise BadInput if a request is invalid or uses a variable that is not in `known`; return those that it uses."""
+    """Return the variables that a request uses. Raise BadInput if it is invalid or uses one that is not in `known`."""
     if not call.path.startswith("/"):
         raise BadInput(
             part.where("path"),
@@ -146,7 +149,9 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
         _known_names(config, _used_in(part.at("message"), MESSAGE_NAMES), MESSAGE_NAMES)
         if "messages" not in names and config.endpoints is not None and config.endpoints.batch_add is None:
             raise BadInput(
-                part.where("message"), "message has no effect", remedy='use "$.messages" in the body, or remove message'
+                part.where("message"),
+                "message has no effect, because the request does not use $.messages",
+                remedy='add "$.messages" to the body, or remove message',
             )
     if isinstance(call, BatchAdd):
         within = known | DOCUMENT_NAMES
@@ -166,14 +171,16 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
         _check_poll(config, call.wait, part.at("wait"), scope_names | call.captures.keys() | poll_names)
         if call.wait.per_document and (call.wait.id is None or not isinstance(call, BatchAdd)):
             where = part.where("wait", "per_document")
-            raise BadInput(where, "perDocument has no effect here", expected="endpoints.batchAdd.wait with an id")
+            raise BadInput(
+                where, "perDocument has no effect here", expected="perDocument in endpoints.batchAdd.wait, with an id"
+            )
     if isinstance(call, Storing):
         _check_paths(part, {"stored_as": call.stored_as})
     return names
 
 
 def _check_accepted(call: Call, part: Document) -> None:
-    """Raise BadInput if the config accepts an error status, but reads something from the reply."""
+    """Raise BadInput if a request accepts error statuses, although the config reads ids or captures from its reply."""
     reads = isinstance(call, Request) and (
         bool(call.captures)
         or (isinstance(call, Storing) and call.stored_as is not None)
@@ -182,7 +189,7 @@ def _check_accepted(call: Call, part: Document) -> None:
     if call.accept and reads:
         raise BadInput(
             part.where("accept"),
-            "nothing can be captured from a reply whose error status is accepted",
+            "the request accepts an error status, but a reply with such a status has no values to capture",
             remedy="remove accept, or capture in a separate request after this one",
         )
 
@@ -266,7 +273,7 @@ def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]
 def _check_memory_id(part: Document, names: frozenset[str]) -> None:
     """Raise BadInput if a `forget` request does not contain the id of the memory.
 
-    It need not name the scope, because the id, which `list` returned, identifies the memory.
+    The request need not name the scope, because the id, which `list` returned, identifies the memory.
     """
     if MEMORY_ID not in names:
         raise BadInput(
@@ -298,7 +305,11 @@ def _check_expiry(request: Request, capture: Capture, part: Document) -> None:
     if getattr(capture, key) is None:
         return
     if part.within[:1] != ("setup",):
-        raise BadInput(part.where(key), f"{camel(key)} has no effect here", expected="a capture of a setup request")
+        raise BadInput(
+            part.where(key),
+            f"{camel(key)} has no effect here",
+            expected=f"{camel(key)} in a capture of a setup request",
+        )
     is_login = all(isinstance(one, Capture) and one.secret for one in request.captures.values())
     if not (isinstance(request, Housekeeping) and (request.repeatable or is_login)):
         raise BadInput(
@@ -309,7 +320,7 @@ def _check_expiry(request: Request, capture: Capture, part: Document) -> None:
 
 
 def _check_pages(pages: Pages, part: Document, names: frozenset[str]) -> None:
-    """Raise BadInput if a key of `pages` is missing, or the request uses no variable that selects the page."""
+    """Raise BadInput if a key of `pages` is missing or has no effect, or the request uses no variable for the page."""
     _check_paths(part, {"next": pages.next, "more": pages.more})
     if pages.by == "cursor" and pages.next is None:
         raise BadInput(part.where(), '"next" is missing', expected="the JSONPath of the next cursor in the reply")
@@ -348,7 +359,9 @@ def _check_batch_limits(config: ProviderConfig, document: Document) -> None:
 def _check_poll(config: ProviderConfig, poll: Poll, part: Document, known: frozenset[str]) -> None:
     _check_call(config, part, poll, known)
     if not (poll.status and poll.done) and not poll.accept:
-        raise BadInput(part.where(), "nothing says when the wait ends", expected="status and done, or accept")
+        raise BadInput(
+            part.where(), "the config does not say when the wait ends", expected="the keys status and done, or accept"
+        )
     _check_paths(part, {"id": poll.id, "status": poll.status})
 
 
@@ -359,7 +372,7 @@ def check_response(response: Response, part: Document) -> None:
             raise BadInput(
                 part.where("zip"),
                 "zip cannot be combined with results and contentField",
-                remedy="remove zip, or the others",
+                remedy="remove zip, or remove results and contentField",
             )
     elif not (response.results and response.content_field):
         missing = "results" if not response.results else "contentField"

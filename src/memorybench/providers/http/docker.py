@@ -33,10 +33,10 @@ _REFERENCE = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)")
 
 
 def compose_environment(config: ProviderConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a stack: what docker itself needs, and what the config names.
+    """Return the variables of `environment` that a docker compose stack gets.
 
-    The config names the key of `auth`, which the service must know, and `${VAR}` in the section `docker`, such as a
-    port that is also in the compose file. `config` must be read without an environment, so that it contains `${VAR}`.
+    These are PATH, HOME and DOCKER_*, the key of `auth`, and each variable that the section `docker` contains as
+    `${VAR}`. `config` must have been read without an environment, because otherwise it has values instead of `${VAR}`.
     """
     names = {config.auth.env_var}
     if config.docker is not None:
@@ -54,10 +54,10 @@ async def open_docker(
     redactor: Redactor,
     report_leak: Callable[[str], object],
 ) -> AsyncIterator[str]:
-    """Start a stack, wait until it is healthy, and yield its store id.
+    """Start the docker compose stack of a config, wait until it is healthy, and yield its store id.
 
-    A stack that a killed process of the same `run` left is removed first. `environment` comes from
-    `compose_environment`. `report_leak` is called with one line if the stack cannot be removed.
+    First, remove the stack of an earlier process of the same `run` that was killed. `environment` comes from
+    `compose_environment`. `report_leak` is called with one line of text if the stack cannot be removed at the end.
     """
     docker, connection = config.docker, config.connection
     assert docker is not None
@@ -85,7 +85,7 @@ async def open_docker(
 
 
 async def _check_port_is_free(url: str, stack: Stack) -> None:
-    """Raise BadInput if the port is in use before the stack starts: another program would be measured."""
+    """Raise BadInput if the port of `url` is in use before the stack starts: another program would be measured."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

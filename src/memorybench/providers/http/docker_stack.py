@@ -1,4 +1,4 @@
-"""The commands of docker compose for one stack; their errors become one line with a remedy."""
+"""Runs docker compose for one stack, and turns its error output into errors of one line with a remedy."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ UP_TIMEOUT = 3600.0
 STOP_TIMEOUT = 10.0
 """Seconds to wait for an interrupted command to end, before it is killed."""
 LOG_LINES = 10
-"""Number of lines of a container's log in an error."""
+"""Number of lines of the service's log that an error shows."""
 ERROR_LINES = 3
-"""Number of lines of a command's output in an error; earlier lines show progress."""
+"""Number of lines, from the end of a command's output, that an error shows; earlier lines only report progress."""
 MAX_LINE = 200
 
 _NO_ENGINE = re.compile(
@@ -53,12 +53,12 @@ class _Result(Struct, frozen=True):
     succeeded: bool
     output: str
     error: str
-    """Standard error, or if that is empty, standard output."""
+    """Standard error; if that is empty, standard output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The containers of one run of one provider."""
+    """The docker compose stack of one provider in one run: its containers, and the commands to control them."""
 
     where: str
     """The name of the provider, with which error messages begin."""
@@ -70,7 +70,7 @@ class Stack:
     redactor: Redactor = field(repr=False)
 
     async def check(self) -> None:
-        """Raise BadInput if the compose file is invalid, has no such service, or the Docker engine does not respond."""
+        """Raise BadInput if the compose file is invalid or lacks `service`, or the Docker engine does not respond."""
         config = await self._run("config", "--services")
         if not config.succeeded:
             raise BadInput(str(self.file), f"invalid compose file: {self._shorten(config.error)}", remedy="correct it")
@@ -83,7 +83,7 @@ class Stack:
                 services,
             )
         if self._has_docker:
-            # its errors are clearer than those of `docker info`
+            # `docker version` has clearer errors than `docker info`
             version = await _run(("docker", "version", "--format", "{{.Server.Version}}"), self.environment)
             if not version.succeeded:
                 raise self._no_engine(version.error)
@@ -96,7 +96,10 @@ class Stack:
         await self._run("down", "-v", "--remove-orphans", failure="cannot remove its stack")
 
     async def is_running(self) -> bool:
-        """Return whether the service is running or restarting: until its database is ready, it may fail a few times."""
+        """Return whether the service is running or restarting.
+
+        Restarting counts, because a service may fail a few times until its database is ready.
+        """
         for status in ("running", "restarting"):
             arguments = ("ps", "--services", "--filter", f"status={status}")
             result = await self._run(*arguments, failure="cannot list its containers")
@@ -105,7 +108,7 @@ class Stack:
         return False
 
     async def read_log(self) -> str:
-        """Return the end of the service's log, for an error message."""
+        """Return the end of the service's log as a clause for an error message, such as `its log: …`."""
         result = await self._run("logs", "--no-color", "--tail", str(LOG_LINES), self.service)
         lines = self._lines(result.output if result.succeeded else result.error)
         text = " / ".join([line for line in lines if not line.startswith("Attaching to ")][-LOG_LINES:])
@@ -166,7 +169,7 @@ class Stack:
         )
 
     def _shorten(self, text: str, pattern: re.Pattern[str] | None = None) -> str:
-        """Return the last line of a text that matches the pattern; without such a line, the last few lines."""
+        """Return the last line of a text that matches the pattern; if none does, the last ERROR_LINES lines."""
         lines = self._lines(text)
         matches = [line for line in lines if pattern is not None and pattern.search(line)]
         return " / ".join(matches[-1:] or lines[-ERROR_LINES:]) or "no error message"
@@ -179,9 +182,9 @@ class Stack:
 
 
 def project_name(run: str, provider: str) -> str:
-    """Return the name of the stack of a run and provider. A later process of the run can find the stack by it.
+    """Return the name of the stack of a run and provider, which is the same in every process of the run.
 
-    Compose 1 accepts only lower-case letters, digits, hyphens and underscores.
+    It consists of lower-case letters, digits and hyphens, because Compose 1 accepts only these and underscores.
     """
     readable = re.sub(r"[^a-z0-9]+", "-", f"{provider[:24]}-{run[:24]}".lower())
     return f"{PREFIX}{readable}-{digest([run, provider])[:8]}"

@@ -24,11 +24,11 @@ _SPLIT_POINTS = (re.compile(r"\n"), re.compile(r"[.!?。！？][\"')\]]*\s"), re
 """Where a text may be split, in order of preference: after a line, a sentence, a word."""
 
 Sources = dict[str, tuple[str, ...]]
-"""For each id that the service knows: the benchmark's ids of the sessions and turns that it stands for."""
+"""Maps each id that the service knows to the benchmark's ids of the sessions and turns that it stands for."""
 
 
 class Message(NamedTuple):
-    """A turn, or a part of a long one."""
+    """A turn of a session, or a part of a long turn, as it is sent to the service."""
 
     turn: str
     service_id: str
@@ -64,7 +64,7 @@ class SessionSplitter(Struct, frozen=True):
     by_messages: bool
     """Whether documents are lists of messages; otherwise, they are text."""
     message: Any = None
-    """A template for `render`; None: a message has `role`, `content` and `at`."""
+    """The template of one message, for `render`; None: a message has `role`, `content` and `at`."""
     sends_turn_ids: bool = False
     """Whether the template of a message contains the turn id, so that results may name it."""
     max_messages: int | None = None
@@ -88,7 +88,7 @@ class SessionSplitter(Struct, frozen=True):
         ]
 
     def variables(self, document: SentDocument) -> dict[str, Any]:
-        """Return the variables of a request that stores the document."""
+        """Return the values of the variables of a request that stores the document, such as `content` and `date`."""
         date = _date(document.at)
         metadata = {"documentId": document.id, "sessionId": document.session}
         return {
@@ -145,7 +145,7 @@ class SessionSplitter(Struct, frozen=True):
 
 
 def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:
-    """Return the sources of each document, session and message id that memorybench sent to the service."""
+    """Return the sources of every id that memorybench sent with documents: ids of documents, sessions and messages."""
     sources: Sources = {}
     for document in documents:
         session = document.sources[0]
@@ -168,7 +168,11 @@ def merge_sources(parts: Iterable[Mapping[str, Sequence[str]]], into: Sources | 
 
 
 def sources_by_assigned_ids(ids: Sequence[str], documents: Sequence[SentDocument]) -> Sources | None:
-    """Return the sources of each id that the service assigned; None if the number of ids does not fit the documents."""
+    """Return the sources of each of `ids`, which the service assigned to the documents of one request.
+
+    Several documents need one id each; if there are more or fewer ids, return None. For a single document, one id per
+    message stands for that message; any other number of ids all stand for the document.
+    """
     if len(documents) > 1:
         if len(ids) != len(documents):
             return None
@@ -181,7 +185,7 @@ def sources_by_assigned_ids(ids: Sequence[str], documents: Sequence[SentDocument
 
 
 def split_text(text: str, longest: int | None) -> list[str]:
-    """Split a text into pieces of at most `longest` characters; None: no limit. Blank pieces are left out."""
+    """Split a text into pieces of at most `longest` characters (None: no limit). Blank pieces are left out."""
     if longest is None or len(text) <= longest:
         return [text] if text and not text.isspace() else []
     pieces = []

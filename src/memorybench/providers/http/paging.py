@@ -21,12 +21,11 @@ from .requests import parse_path
 from .results import ResponseTemplate
 
 _LINK = re.compile(r"""<(?P<url>[^>]*)>(?P<parameters>(?:[^,<"]|"(?:[^"\\]|\\.)*")*)""")
-"""One link of the header Link (RFC 8288); quoted parameters may contain commas."""
+"""Pattern for one link in the header Link (RFC 8288); quoted parameters may contain commas."""
 
 SendPage = Callable[[Mapping[str, Any], str | None], Awaitable[Reply | None]]
-"""Requests a page. Arguments: the variables of the request, and the URL of the page (None: that of the template).
-
-Returns None if the service replied with an error status that the config accepts.
+"""A function that requests a page. Arguments: the variables of the request, and the URL of the page (None: the URL of
+the template). Returns None if the service replied with an error status that the config accepts.
 """
 
 
@@ -43,7 +42,8 @@ class PageTemplate(Struct, frozen=True):
 
 
 class PageProgress(Struct):
-    """What a search has read so far. A retry after an error continues here, because each page may cost money."""
+    """The pages that a search has read so far. A retry after an error continues after them, because a page may cost
+    money."""
 
     results: list[tuple[Reply, Any]] = field(default_factory=list)
     pages: int = 0
@@ -54,16 +54,16 @@ class PageProgress(Struct):
     is_complete: bool = False
     ids: set[str] = field(default_factory=set)
     seen: dict[str, int] = field(default_factory=dict)
-    """The number of the page on which each list of results (as digest), cursor and link occurred, to detect a
-    repetition."""
+    """Maps each list of results (as a digest), cursor and link to the number of the page where it first occurred. If
+    one occurs on a second page, reading would never end."""
 
 
 async def read_pages(
     template: PageTemplate, response: ResponseTemplate, progress: PageProgress, limit: int | None, send: SendPage
 ) -> bool:
-    """Read pages until there are `limit` results (None: all) or no more pages.
+    """Read pages into `progress` until it has `limit` results (None: no limit) or there are no more pages.
 
-    Return True if it stopped earlier, because it had read `maxPages` pages.
+    Return True if reading stopped before that, because `maxPages` pages had been read; otherwise False.
     """
     while not progress.is_complete and (limit is None or len(progress.results) < limit):
         if progress.pages >= template.config.max_pages:
@@ -84,7 +84,7 @@ async def read_pages(
 
 
 def _read_page(template: PageTemplate, response: ResponseTemplate, progress: PageProgress, reply: Reply) -> None:
-    """Add the results of a page to `progress`. If the reply is invalid, raise Malformed and add nothing."""
+    """Add the results of the page in `reply` to `progress`. If it is invalid, raise Malformed and add nothing."""
     results, number = response.read_results(reply), progress.pages + 1
     if results:
         _check_new(progress, f"results {digest(results)}", number, reply, "results")
@@ -153,9 +153,9 @@ def _next_link(reply: Reply) -> str | None:
 
 
 def _read_link(path: Path | None, reply: Reply) -> str | None:
-    """Return the URL of the next page; None on the last page.
+    """Return the URL of the next page, at `path` in the reply or (None) in the header Link; None on the last page.
 
-    Raise ServiceError if it is on another server, because the request would send credentials there.
+    Raise ServiceError if the URL is on another server, because the request would send credentials there.
     """
     if path is None:
         value: Any = _next_link(reply)

@@ -29,7 +29,7 @@ from .signing import RequestToSign, make_signer
 from .waiting import Deadline, Marker, Pacer, PollTemplate, wait_until_done
 
 _MARKER_RESULTS = 10
-"""Number of results of a search for the marker."""
+"""Number of results that a search for the marker requests; the marker need not be the first."""
 _NEWER_KEYS = frozenset(
     {
         "pages",
@@ -49,9 +49,9 @@ _PARALLEL_POLLS = 8
 class HttpProvider:
     """A provider that sends the requests that a card describes. Opened by `open_http_provider`.
 
-    Each request is sent once, after the configured delay: the engine retries and limits concurrency. Only
-    `wait_until_searchable` polls. Values captured from replies are stored in receipts; a process that resumes the run
-    passes the receipts to `restore`.
+    A call sends each request once, after the configured delay; retries and the limit on concurrent calls are the
+    engine's task. Only `wait_until_searchable` polls. Values captured from replies are stored in receipts; a process
+    that resumes the run passes the receipts to `restore`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class HttpProvider:
         self._add_pacer = Pacer(config.rate_limit.add_delay_ms)
         self._batch_pacer = Pacer(config.rate_limit.batch_delay_ms)
         self._search_pacer = Pacer(config.rate_limit.search_delay_ms)
-        # the engine counts a wait as one call: if calls are limited, it must not send several at once
+        # for the engine, a wait is one call: if concurrent calls are limited, it must not send several polls at once
         is_limited = config.rate_limit.concurrency or config.rate_limit.requests_per_second
         self._parallel_polls = 1 if is_limited else _PARALLEL_POLLS
 
@@ -89,7 +89,7 @@ class HttpProvider:
     def restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         """Restore captured values from the receipts of an earlier process, without sending a request.
 
-        Must be called before this process adds to, searches or clears a scope of another process.
+        Must be called before this process adds to, searches or clears a scope that another process has opened.
         """
         self._scopes.restore(scope, receipts)
 
@@ -126,7 +126,10 @@ class HttpProvider:
         await self._scopes.clear(scope)
 
     async def count_memories(self, scope: Scope) -> int | None:
-        """Return the number of memories in a scope; None if there is no `list`, or if the run started the service."""
+        """Return the number of memories in a scope.
+
+        None if the config has no endpoint `list`, or if the run itself has started the service in a container.
+        """
         if self._service.list is None or not self._is_live:
             return None
         await self._scopes.open(scope)
@@ -143,7 +146,7 @@ class HttpProvider:
         return self._scopes.make_receipt(state, add.endpoint, [document.id for document in documents], accepted)
 
     async def _variables(self, add: AddRequest, documents: Sequence[SentDocument]) -> list[dict[str, Any]]:
-        """Return the variables of each document, with its vector if the request uses `embedding`."""
+        """Return the values of the variables for each document, with its vector if the request uses `embedding`."""
         variables = [self._service.splitter.variables(document) for document in documents]
         if "embedding" in add.names and documents:
             vectors = await self._embed([document.content for document in documents])
@@ -162,7 +165,7 @@ class HttpProvider:
             reply = await self._scopes.send(add.request, state, values)
             return self._read_accepted(add, documents, reply)
         except ServiceError as error:
-            # an invalid reply has a status of success; what was accepted before is part of the same add
+            # after an invalid reply, the service may have stored the document, because the HTTP status was a success
             error.may_leave_data |= isinstance(error, Malformed) or bool(state.accepted)
             raise
 
@@ -219,7 +222,7 @@ class HttpProvider:
     async def _read(
         self, read: ReadRequest, state: ScopeState, values: Values, progress: PageProgress, limit: int | None
     ) -> bool:
-        """Add the results of a request to `progress`; return whether there are more pages than `pages.maxPages`."""
+        """Add the results of a search or listing to `progress`; return whether it has more pages than `maxPages`."""
 
         async def send(variables: Values, url: str | None) -> Reply | None:
             await self._search_pacer.wait()
@@ -245,7 +248,7 @@ class HttpProvider:
         return Marker.of(scope, self._service.splitter).remove_from(memories) if uses_marker else memories
 
     async def _wait_for_marker(self, scope: Scope, probe: Probe) -> None:
-        """Add a marker after all documents, and return when a search finds it."""
+        """Add a marker document after all other documents, and search until a search finds it."""
         marker = Marker.of(scope, self._service.splitter)
         await self._add(scope, marker.documents)
         limit = min(_MARKER_RESULTS, self._max_results or _MARKER_RESULTS)
@@ -279,7 +282,7 @@ class _BatchProvider(HttpProvider):
         assert add is not None
         variables = await self._variables(add, documents)
         rendered = [render(add.document, {**state.variables, **values}) for values in variables]
-        # a retry may form other batches: the size of a request depends on variables, such as a token
+        # a retry may form other batches, because the size of a request depends on variables, such as a token
         pending = [
             (document, body)
             for document, body in zip(documents, rendered, strict=True)
@@ -295,7 +298,8 @@ class _BatchProvider(HttpProvider):
             )
             pending = pending[size:]
         ids = [document.id for document in documents]
-        accepted = {id(part): part for part in map(state.accepted.__getitem__, ids)}  # one for many documents
+        # by identity, because the documents of one request share one object
+        accepted = {id(part): part for part in map(state.accepted.__getitem__, ids)}
         return self._scopes.make_receipt(state, add.endpoint, ids, list(accepted.values()))
 
     def _size_of_batch(self, add: AddRequest, state: ScopeState, pending: Sequence[tuple[SentDocument, Any]]) -> int:
@@ -351,7 +355,10 @@ def _provider_class(*, batches: bool, lists: bool, forgets: bool) -> type[HttpPr
 
 
 def _without_newer_keys(value: Any) -> Any:
-    """Remove keys that earlier versions did not have and that are not set, so that their searches can be reused."""
+    """Remove keys that are not set and that earlier versions of memorybench did not have.
+
+    So a config has the same digest as in earlier versions, and the searches that they recorded can be reused.
+    """
     match value:
         case dict():
             kept = {key: inner for key, inner in value.items() if inner is not None or key not in _NEWER_KEYS}
@@ -374,9 +381,9 @@ async def open_http_provider(
 ) -> AsyncIterator[HttpProvider]:
     """Open the service that a config describes. `config` must contain values instead of `${VAR}`.
 
-    `key` is the value of `auth.envVar`; `embedder` is that of `config.embedding`; `threshold` is the value of the
-    variable `threshold`; `store_id` is for a service that may lose its data (None: it keeps them); `sign` is the
-    function of `connection.sign`.
+    `key` is the value of `auth.envVar`; `embedder` is the one that `config.embedding` describes; `threshold` is the
+    value of the variable `threshold`; `store_id` is for a service that may lose its data, such as a container (None:
+    the service keeps its data); `sign` is the function that `connection.sign` names.
     """
     where = f'provider "{config.name}"'
     if config.endpoints is None:
@@ -402,7 +409,7 @@ async def open_http_provider(
     store_id = store_id or f"hosted:{safe_url}"
     if embedder is not None:
         settings["embedder"] = embedder.subject.plain()
-        # vectors of different embedders cannot be compared: with another embedder, it is another store
+        # vectors of different embedders cannot be compared, so the store id depends on the embedder
         store_id += f":{embedder.subject.key}"
     subject = Subject(role="provider", name=config.name, settings=settings)
     headers = auth_headers(config.auth, key, where)

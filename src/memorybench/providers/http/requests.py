@@ -30,7 +30,7 @@ _LATEST_SECONDS = 10**11
 _UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
 
 Values = Mapping[str, Any]
-"""Variables of a template."""
+"""The values of a template's variables, by name."""
 
 
 class RequestTemplate(Struct, frozen=True):
@@ -67,7 +67,7 @@ class RequestTemplate(Struct, frozen=True):
         )
 
     def url(self, values: Values) -> str:
-        """Return the path and query string."""
+        """Return the path and query string of the request, without the base URL."""
         path = self.path.render({name: self._path_segment(name, values[name]) for name in self.path.names})
         query = render(self.query, values)
         if self.method == "GET" and self.body is not None:
@@ -89,7 +89,7 @@ class RequestTemplate(Struct, frozen=True):
 
 
 class Api:
-    """One service: its address and authentication."""
+    """Sends requests to one service, with its base URL and authentication."""
 
     def __init__(self, http: Http, base_url: str, headers: Mapping[str, str], sign: Signer | None = None) -> None:
         self._http = http
@@ -98,9 +98,9 @@ class Api:
         self._sign = sign
 
     async def send(self, template: RequestTemplate, values: Values, url: str | None = None) -> Reply | None:
-        """Send a request; return None if its error status is one that the config accepts.
+        """Send a request and return the reply; None if the reply has an error status that the config accepts.
 
-        `url` replaces the address of the template, for the next page of results.
+        `url` replaces the URL of the template, for the next page of results.
         """
         headers = {name: _to_text(value) for name, value in render(template.headers, values).items()}
         try:
@@ -170,14 +170,14 @@ def _is_same(value: Any, expected: Any) -> bool:
 
 
 class ReplyReader(Struct, frozen=True):
-    """Reads the reply to a request that changes something."""
+    """Reads the reply to a request that opens or changes a scope: captured values, and when they expire."""
 
     captures: Mapping[str, Path]
     expects_json: bool
     secrets: frozenset[str] = frozenset()
-    """The captures that are credentials."""
+    """The names of captures that are credentials."""
     expiries: tuple[Expiry, ...] = ()
-    """When the captures expire."""
+    """How to read when a capture expires, for each capture that has `expiresIn` or `expiresAt`."""
 
     @classmethod
     def parse(
@@ -193,9 +193,9 @@ class ReplyReader(Struct, frozen=True):
         return cls(captures, expects_json or bool(captures), secrets & captures.keys(), expiries)
 
     def read_json(self, reply: Reply | None) -> Any:
-        """Return the JSON of a reply; None if the config reads nothing from it.
+        """Return the JSON of a reply; None if the config reads nothing from the reply.
 
-        A reply from which nothing is read need not be JSON, but must not be a web page.
+        Such a reply need not be JSON, but must not be a web page: if it is one, raise Malformed.
         """
         if reply is None:
             return None
@@ -206,7 +206,7 @@ class ReplyReader(Struct, frozen=True):
         return None
 
     def read_captures(self, reply: Reply | None, data: Any) -> dict[str, Any]:
-        """Return the captured variables; a path without a match is an error."""
+        """Return the captured values by variable name. Raise Malformed if a path has no match in the reply."""
         if reply is None:
             return {}
         captured = {}
@@ -218,7 +218,7 @@ class ReplyReader(Struct, frozen=True):
         return captured
 
     def read_validity(self, reply: Reply | None, data: Any) -> float | None:
-        """Return the number of seconds until the first capture expires; None if that is unknown."""
+        """Return the number of seconds until the first of the captures expires; None if none is known to expire."""
         validities = [] if reply is None else [expiry.read(reply, data) for expiry in self.expiries]
         return min((validity for validity in validities if validity is not None), default=None)
 
@@ -246,7 +246,8 @@ class Expiry(Struct, frozen=True):
     def read(self, reply: Reply, data: Any) -> float | None:
         """Return the number of seconds until the capture expires.
 
-        None if that time has passed: then the clocks of this machine and the service differ, and it is unknown.
+        None if it has expired by the clock of this machine: the clock of the service must differ, so the real number
+        is unknown.
         """
         if isinstance(self.seconds, Path):
             return _positive_number(self.seconds, self.seconds.first(data), reply)
@@ -275,14 +276,17 @@ def _positive_number(path: Path, value: Any, reply: Reply) -> float:
 
 
 def read_ids(path: Path, data: Any, reply: Reply) -> list[str | int]:
-    """Return the ids that a path matches, as single values or in lists.
+    """Return the ids that a path matches; a match may be one id or a list of ids.
 
-    Raise Malformed if only some of the values are ids.
+    An id is a whole number or a text that is not empty. Raise Malformed if only some of the values are ids; if none is,
+    return an empty list.
     """
     ids, values = _find_ids(path, data), _values_at(path, data)
     if ids and len(ids) < len(values):
         # ignoring it would lose a document, or search before it is ready
-        raise reply.malformed(f"{len(values) - len(ids)} of {len(values)} values at {path.text} are not ids")
+        raise reply.malformed(
+            f"{len(values) - len(ids)} of {len(values)} values at {path.text} are not ids; expected texts or numbers"
+        )
     return [redact(value, reply) if isinstance(value, str) else value for value in ids]
 
 
@@ -299,7 +303,7 @@ def _values_at(path: Path, data: Any) -> list[Any]:
 
 
 def redact(text: str, reply: Reply) -> str:
-    """Remove secrets from a text of a service, which may repeat the key that it was sent."""
+    """Remove secrets and lone surrogates from a text of a service, which may repeat the key that it was sent."""
     return replace_surrogates(reply.redactor.clean(text))
 
 
@@ -308,7 +312,7 @@ def parse_path(path: str | None, where: str) -> Path | None:
 
 
 def render(node: Any, values: Values) -> Any:
-    """Render a template, such as `BodyTemplate.root`.
+    """Return a template, such as `BodyTemplate.root`, with values in place of its variables.
 
     Keys whose variable has no value are left out, because few APIs accept null.
     """

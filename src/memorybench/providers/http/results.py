@@ -1,4 +1,4 @@
-"""Reads memories from a reply. A reply that does not match the config is an error, so its results are not scored."""
+"""Reads memories from the reply to a search or listing. A reply that does not match the config raises Malformed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memorybench.providers.config.requests import Response
 from .requests import parse_path, redact
 
 FindSources = Callable[[str], Sequence[str]]
-"""Translates an id in a result to the ids of sessions and turns."""
+"""A function that returns the benchmark's ids of sessions and turns for an id in a result; none for an unknown id."""
 _PARTIAL_CONTENT = 206
 _FIELDS = ("content", "score", "id", "sources", "date", "chunks")
 
@@ -43,14 +43,14 @@ class ResponseTemplate(Struct, frozen=True):
         )
 
     def memories(self, reply: Reply, limit: int | None, find_sources: FindSources) -> list[Memory]:
-        """Return the best `limit` memories, best first, and ties in the order of the reply.
+        """Return at most `limit` memories (None: all), best first; equal scores keep the order of the reply.
 
-        If a result has no score, all are in the order of the reply. With the limit None, return all.
+        If any result has no score, all memories keep the order of the reply.
         """
         return self.best(self.whole(reply), limit, find_sources)
 
     def whole(self, reply: Reply) -> list[tuple[Reply, Any]]:
-        """Return each result with its reply. Raise Malformed if the reply is only a part of the results (HTTP 206)."""
+        """Return the pair (reply, result) for each result. Raise Malformed if the reply is incomplete (HTTP 206)."""
         if reply.status == _PARTIAL_CONTENT:
             raise reply.malformed(
                 f"HTTP {_PARTIAL_CONTENT}: the reply has only a part of the results; add pages to the endpoint"
@@ -63,7 +63,7 @@ class ResponseTemplate(Struct, frozen=True):
         return self._read_arrays(reply, data) if self.results is None else self._read_results(reply, data)
 
     def best(self, results: Sequence[tuple[Reply, Any]], limit: int | None, find_sources: FindSources) -> list[Memory]:
-        """Return the best memories among the results of one or more replies."""
+        """Return the best `limit` memories among the results of one or more replies, in the order of `memories`."""
         scores = [self._score(reply, result) for reply, result in results]
         places = list(range(len(results)))
         if None not in scores:
@@ -78,9 +78,9 @@ class ResponseTemplate(Struct, frozen=True):
         return memories
 
     def distinct(self, results: Sequence[tuple[Reply, Any]]) -> list[tuple[Reply, Any]]:
-        """Return the results without those that have the same id and text as an earlier one.
+        """Return the results; of several with the same id and the same text, only the first.
 
-        Results with the same id and different texts are kept: they are passages of one document.
+        All results with the same id but different texts are returned, because they are passages of one document.
         """
         found: dict[Any, tuple[Reply, Any]] = {}
         for place, (reply, result) in enumerate(results):
@@ -89,7 +89,7 @@ class ResponseTemplate(Struct, frozen=True):
         return list(found.values())
 
     def id_of(self, result: Any) -> Any:
-        """Return the id of a result in the reply; None if it has none."""
+        """Return the id that a result has in the reply; None if the result has no id."""
         return next(iter(self._values("id", result)), None)
 
     def _read_results(self, reply: Reply, data: Any) -> Sequence[Any]:
@@ -121,7 +121,7 @@ class ResponseTemplate(Struct, frozen=True):
         return path.all(result) if path is not None else []
 
     def _single(self, name: str, reply: Reply, result: Any) -> Any:
-        """Return the only value of a field; None if it has none. Raise Malformed if it has several."""
+        """Return the value of a field; None if the result has none. Raise Malformed if it has several."""
         values = self._values(name, result)
         if len(values) > 1:
             raise reply.malformed(f"a result has {len(values)} values at {self.fields[name].text}; expected one")
@@ -167,7 +167,10 @@ class ResponseTemplate(Struct, frozen=True):
 
 
 def _exists(steps: Sequence[str | int], value: Any) -> bool:
-    """Return whether the steps lead to a list or an object. If so, a path below it without a match is not an error."""
+    """Return whether there is a list or an object in `value` at the place that the steps of a path lead to.
+
+    If there is, the reply has the form that the config describes, and merely contains no results.
+    """
     for step in steps:
         try:
             value = value[step]

@@ -28,20 +28,21 @@ from .waiting import Marker, Send, wait_until_done
 _MAX_READABLE = 60
 _UNAUTHORIZED = 401
 _MARGIN = 0.1
-"""A login is renewed when this fraction of its validity is left, but at most _LONGEST_MARGIN seconds before its end."""
+"""Credentials are renewed when this fraction of their validity is left, at most _LONGEST_MARGIN seconds before its end.
+"""
 _LONGEST_MARGIN = 60.0
 _MAX_RENEWALS = 2
-"""How often a request is sent again with new credentials after status 401.
+"""How many times a request is sent again with new credentials after status 401.
 
-More than once, because the new credentials may come from a login by another request that was sent earlier.
+More than once, because the first new credentials may come from another request's login, which may be outdated too.
 """
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def scope_name(scope: Scope, run_id_format: Template) -> str:
-    """Return a unique name: the configured format, the missing parts, and a digest.
+    """Return the name of a scope in the service: `run_id_format`, parts of the scope that it lacks, and a digest.
 
-    It has at most 77 letters, digits, hyphens and underscores, which every known service accepts.
+    The name is unique. It has at most 77 letters, digits, hyphens and underscores, which every known service accepts.
     """
     parts = {"benchmarkId": scope.benchmark, "runId": scope.run, "haystackId": scope.haystack}
     missing = [value for name, value in parts.items() if name not in run_id_format.names]
@@ -50,19 +51,20 @@ def scope_name(scope: Scope, run_id_format: Template) -> str:
 
 
 class Accepted(Struct, frozen=True):
-    """Documents that the service accepted with one request: how to poll their status, and what their ids stand for."""
+    """One or more documents that the service accepted with one request."""
 
     polls: tuple[Mapping[str, Any], ...]
-    """The variables of each request that polls the status of these documents."""
+    """For each request that polls the status of these documents: the values of its variables."""
     sources: Mapping[str, tuple[str, ...]]
+    """Maps each id of these documents to the benchmark's ids of the sessions and turns that it stands for."""
 
 
 class Login(Struct):
-    """Credentials of one scope, or of all scopes of a provider."""
+    """The requests that log in, for one scope or for all scopes of a provider, and the credentials they capture."""
 
     requests: tuple[ScopeRequest, ...]
     variables: MutableMapping[str, Any]
-    """Variables for the login requests; the values that they capture are added here."""
+    """The variables of the login requests; the values that the requests capture are added to them."""
     renewals: int = 0
     """Number of logins after the first one."""
     end: float = math.inf
@@ -71,29 +73,29 @@ class Login(Struct):
 
 
 class ScopeState(Struct):
-    """The state of a scope, from requests of this process or from the receipts of an earlier one."""
+    """What is known of a scope, from requests of this process or from the receipts of an earlier process."""
 
     variables: ChainMap[str, Any]
-    """The variables of every request for the scope, including captures of setup. The last map of the chain has those of
-    the login that all scopes share."""
+    """The variables of every request for the scope, including captures of setup. The last map of the chain has the
+    captures of the login that all scopes share."""
     login: Login
     """The login for this scope alone, if requests of the config log in for each scope."""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The benchmark's session and turn ids, by the id that a result may name."""
+    """Maps each id that a result may contain to the benchmark's ids of the sessions and turns that it stands for."""
     finished_setup: int = 0
     """Number of finished setup requests."""
     is_cleared: bool = False
     """Whether this process cleared the scope and has not opened it again."""
     accepted: dict[str, Accepted] = field(default_factory=dict)
-    """What an add that failed has stored until then, by document id. A retry of the add skips these documents."""
+    """The documents, by id, that the service accepted from an add that then failed. A retry of the add skips them."""
     searches: dict[tuple[str, int], PageProgress] = field(default_factory=dict)
     """The pages that failed searches have read, by query and limit. A retry of the search continues after them."""
     setup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def find_sources(self, id: str) -> Sequence[str]:
-        """Return the sources of an id in a result; none if it is unknown.
+        """Return the sessions and turns that an id in a result stands for; an empty sequence if the id is unknown.
 
-        An unknown id was made by the service, even if it equals the id of a session.
+        An unknown id was made by the service, so it has no source, even if it equals the id of a session.
         """
         return self.sources.get(id, ())
 
@@ -120,9 +122,10 @@ class Scopes:
         return state
 
     async def open(self, scope: Scope) -> ScopeState:
-        """Send the setup requests that are not finished; after a failure, continue where it stopped.
+        """Send the setup requests of a scope that are not finished, and return the scope's state.
 
-        The requests of an earlier process that captured secrets are sent again, because receipts do not contain these.
+        If a request fails, the next call continues with it. Requests that capture secrets are sent again if an earlier
+        process sent them, because receipts do not contain secrets.
         """
         state = self.state(scope)
         if state.finished_setup < len(self._service.setup) or not self._captures <= state.variables.keys():
@@ -139,9 +142,10 @@ class Scopes:
         return state
 
     async def require(self, scope: Scope, names: frozenset[str]) -> ScopeState | None:
-        """Return the state of the scope, with the variables that a request needs; None if the scope was cleared.
+        """Return the state of the scope, with values for the variables `names` of a request.
 
-        If variables are missing, the setup is repeated where that is possible; otherwise, raise ServiceError.
+        If a captured value is missing, setup is repeated if it can be. If it cannot, return None for a scope that was
+        cleared, and raise ServiceError for any other.
         """
         state = self.state(scope)
         missing = (names & self._captures) - state.variables.keys()
@@ -154,9 +158,10 @@ class Scopes:
         raise self._unknown(missing, state)
 
     def _unknown(self, names: Set[str], state: ScopeState) -> ServiceError:
-        # setting it up again would create an empty scope, which would then be searched
+        # to send the setup requests again would create an empty scope, which would then be searched
         problem = (
-            f"{self._where}: the captured {', '.join(sorted(names))} of scope {state.variables['scope']} is unknown"
+            f"{self._where}: the captured value of {', '.join(sorted(names))} is unknown for scope "
+            f"{state.variables['scope']}"
         )
         if names <= self._service.secrets:
             return ServiceError(f"{problem}, because secrets are not stored; capture them in a separate setup request")
@@ -183,7 +188,7 @@ class Scopes:
     def make_receipt(
         self, state: ScopeState, endpoint: str, ids: Sequence[str], accepted: Sequence[Accepted]
     ) -> Receipt:
-        """Return the receipt of a finished add. It has all that another process needs to wait, search and clear."""
+        """Return the receipt of a finished add, with all that another process needs to wait, search and clear."""
         sources = merge_sources(part.sources for part in accepted)
         merge_sources([sources], state.sources)
         for id in ids:
@@ -218,7 +223,7 @@ class Scopes:
     async def send(
         self, template: RequestTemplate, state: ScopeState, values: Values, url: str | None = None
     ) -> Reply | None:
-        """Send a request with the variables of its scope; log in again if it needs a login that has expired."""
+        """Send a request with the variables of its scope; if it needs credentials that have expired, log in first."""
         return await self._send_after_logins((self._login, state.login), template, values, state.variables, url)
 
     async def _send_after_logins(
@@ -229,10 +234,10 @@ class Scopes:
         variables: Mapping[str, Any],
         url: str | None = None,
     ) -> Reply | None:
-        """Log in again where a login has expired, and send a request. After status 401, log in and send it again.
+        """Repeat those of `logins` that have expired, then send a request. After status 401, log in and send it again.
 
-        It is sent at most three times. The service has not performed a request that it answered with status 401, so
-        nothing is done twice. Return None if the config accepts the error status of the reply.
+        The request is sent at most three times. The service does not perform a request that it answers with status
+        401, so nothing is done twice. Return None if the reply has an error status that the config accepts.
         """
         logins = [login for login in logins if login.requests]
         if not template.names & self._service.secrets or not logins:
@@ -255,9 +260,9 @@ class Scopes:
             raise Denied(f"{error}; the request was denied again after a new login", status=error.status) from None
 
     async def _renew(self, login: Login, renewals: int) -> bool:
-        """Log in again, unless the number of renewals is no longer `renewals`: then another request has done so.
+        """Log in again, and return True.
 
-        Return whether this call logged in.
+        If `login.renewals` is no longer `renewals`, another request has logged in meanwhile: return False instead.
         """
         async with login.lock:
             if login.renewals != renewals:
@@ -269,7 +274,7 @@ class Scopes:
             return True
 
     async def _log_in(self, request: ScopeRequest, login: Login) -> None:
-        # the login of a scope may need the shared one; a login must not wait for itself
+        # the login of a scope may need the shared login, but the shared login must not wait for itself
         logins = () if login is self._login else (self._login,)
 
         async def send(template: RequestTemplate, values: Values) -> Reply | None:
@@ -299,7 +304,10 @@ class Scopes:
 
 
 async def _perform(request: ScopeRequest, send: Send, values: Values) -> tuple[dict[str, Any], float | None]:
-    """Send a request and wait until it is done; return its captures and how many seconds they are valid."""
+    """Send a request and wait until it is done.
+
+    Return its captures, and the number of seconds until the first of them expires (None if unknown).
+    """
     reply = await send(request.request, values)
     data = request.reader.read_json(reply)
     captures = request.reader.read_captures(reply, data)

@@ -39,7 +39,10 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}|^\$\.(\w+)$")
 
 
 def secret_captures(config: ProviderConfig) -> frozenset[str]:
-    """Return the captures of setup that are marked or named as secrets, or are sent in a header for credentials."""
+    """Return the names of the captures of setup that are secrets.
+
+    These are marked or named as secrets in the config, or sent in a header for credentials, such as Authorization.
+    """
     captures = {name: path for request in config.setup for name, path in request.captures.items()}
     secret = {name for name, capture in captures.items() if _is_secret(name, capture)}
     for call in _calls(config):
@@ -77,7 +80,7 @@ class ScopeRequest(Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """The variables that the request and its wait need, apart from its own captures."""
+        """The variables that the request and its `wait` use, without those that the request itself captures."""
         of_wait = self.wait.request.names - self.reader.captures.keys() - {POLL_ID} if self.wait else frozenset()
         return self.request.names | of_wait
 
@@ -93,7 +96,7 @@ class AddRequest(Struct, frozen=True):
     document: Any
     """The template of one document of a batch; None if the request stores a single document."""
     names: frozenset[str]
-    """The variables that the request and its documents need."""
+    """The variables that the request and the template of its documents use."""
 
 
 class ReadRequest(Struct, frozen=True):
@@ -109,7 +112,7 @@ class Service(Struct, frozen=True):
     setup: tuple[ScopeRequest, ...]
     add: AddRequest
     batch_add: AddRequest | None
-    """None if the config has no `batchAdd`, or its capabilities do not allow batches."""
+    """The request that stores several documents; None if the config has no `batchAdd` or does not allow batches."""
     search: ReadRequest
     list: ReadRequest | None
     forget: ScopeRequest | None
@@ -117,11 +120,11 @@ class Service(Struct, frozen=True):
     """The requests that clear a scope: `endpoints.clear`, then `teardown`."""
     splitter: SessionSplitter
     secrets: frozenset[str]
-    """The captures of setup that are credentials."""
+    """The names of the captures of setup that are credentials."""
 
     @property
     def captures(self) -> frozenset[str]:
-        """The variables that setup captures."""
+        """The names of the variables that requests of setup capture."""
         return frozenset(name for request in self.setup for name in request.reader.captures)
 
     @property
@@ -131,7 +134,7 @@ class Service(Struct, frozen=True):
 
     @property
     def shared_logins(self) -> tuple[ScopeRequest, ...]:
-        """The logins that do not depend on the scope, so that one serves all scopes."""
+        """The logins that use no variable of a scope, so that all scopes can use the same credentials."""
         shared: list[ScopeRequest] = []
         known: frozenset[str] = frozenset()
         for login in self.logins:
@@ -142,13 +145,13 @@ class Service(Struct, frozen=True):
 
     @property
     def scope_logins(self) -> tuple[ScopeRequest, ...]:
-        """The logins that depend on the scope."""
+        """The logins that use variables of a scope, so that each scope needs its own credentials."""
         shared = self.shared_logins
         return tuple(login for login in self.logins if login not in shared)
 
     @property
     def has_repeatable_setup(self) -> bool:
-        """Whether setup can be repeated to get the ids of an existing scope."""
+        """Whether all requests of setup can be repeated to get the ids of a scope that exists already."""
         return all(request.is_repeatable for request in self.setup)
 
     @property
@@ -230,5 +233,5 @@ def _read_request(root: Document, place: Place, call: Search | ListAll) -> ReadR
 
 
 def _parse_template(root: Document, place: Place, value: Any) -> Any:
-    """Return a template for `render`; None if the config has none."""
+    """Return a value of the config as a template for `render`; None for None."""
     return BodyTemplate.parse(Document(root.path, value, within=place), _ANY).root

@@ -1,4 +1,4 @@
-"""Signs requests by a function of the user: `connection.sign`."""
+"""Signs requests with the user's function that `connection.sign` names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memorybench.http.client import Signer
 
 @dataclass(frozen=True, slots=True)
 class RequestToSign:
-    """A request before it is sent."""
+    """A request that is about to be sent, as the user's function gets it."""
 
     method: str
     url: str
@@ -24,7 +24,10 @@ class RequestToSign:
 
 
 def make_signer(sign: Callable[[RequestToSign], Any], key: str | None, where: str) -> Signer:
-    """Return a function for the HTTP client that calls `sign` and checks what it returns."""
+    """Return a function for the HTTP client that calls `sign` and returns its headers.
+
+    It raises ServiceError, with a message that begins with `where`, if `sign` fails or returns no dict of texts.
+    """
 
     def signer(method: str, url: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         try:

@@ -1,4 +1,4 @@
-"""Waits until documents are searchable, by polling a status or by a marker, and delays requests."""
+"""Waits until documents are searchable, by polling a status or by searching for a marker, and delays requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from .documents import SentDocument, SessionSplitter
 from .requests import RequestTemplate, Values, parse_path, read_ids
 
 Send = Callable[[RequestTemplate, Values], Awaitable[Reply | None]]
-"""Sends a request of a scope with these variables, in addition to those of the scope."""
+"""A function that sends a request with these variables and those of a scope, and returns the reply (None if it has an
+error status that the config accepts)."""
 
 
 class PollTemplate(Struct, frozen=True):
@@ -41,12 +42,13 @@ class PollTemplate(Struct, frozen=True):
         return cls(poll, RequestTemplate.parse(part, poll), id, status)
 
     def polls(self, reply: Reply | None, data: Any, documents: Sequence[Values]) -> list[Values]:
-        """Return the variables of each poll: one poll per id in the reply, or per document if the config has no id."""
+        """Return the variables of each request for a status: one per id in the reply, or per document if the config
+        has no `id`."""
         if self.id is None or reply is None:
             return list(documents)
         ids = read_ids(self.id, data, reply)
         if not ids:
-            raise reply.malformed(f"the reply has no id at {self.id.text}, which wait needs to ask for the status")
+            raise reply.malformed(f"the reply has no id at {self.id.text}; expected an id to poll the status with")
         if not self.config.per_document:
             return [{**documents[0], POLL_ID: id} for id in dict.fromkeys(ids)]
         if len(ids) != len(documents):
@@ -54,12 +56,12 @@ class PollTemplate(Struct, frozen=True):
             raise reply.malformed(f"the reply has {len(ids)} ids at {self.id.text}; expected {expected}")
         if len(set(ids)) < len(ids):
             problem = f"an id at {self.id.text} occurs twice; expected a different id for each document (perDocument)"
-            raise reply.malformed(f"{problem}; remove perDocument if a job may have several documents")
+            raise reply.malformed(f"{problem}; remove perDocument if one id may stand for several documents")
         return [{**document, POLL_ID: id} for document, id in zip(documents, ids, strict=True)]
 
 
 class Deadline:
-    """A timeout for a series of pauses."""
+    """The end of a wait that consists of several pauses."""
 
     def __init__(self, seconds: float) -> None:
         self._clock = asyncio.get_running_loop().time
@@ -74,7 +76,10 @@ class Deadline:
 
 
 async def wait_until_done(send: Send, poll: PollTemplate, polls: Sequence[Values], *, parallel: int = 1) -> None:
-    """Return when all polls are done, or raise the first failure. At most `parallel` of them run at a time."""
+    """Poll a status with each of `polls` as variables until all are done. At most `parallel` are polled at a time.
+
+    Raise the first failure, or NotReady after the timeout of the config.
+    """
     deadline, interval = Deadline(poll.config.timeout / 1000), poll.config.interval / 1000
     pending = iter(polls)
 
@@ -97,7 +102,7 @@ async def wait_until_done(send: Send, poll: PollTemplate, polls: Sequence[Values
 
 
 async def _poll_status(send: Send, poll: PollTemplate, values: Values) -> tuple[str | None, float]:
-    """Return the status (None if done), and the delay in seconds that the service asks for (0 if it asks for none)."""
+    """Return the status (None if done), and the seconds to wait that the service asks for (0 if it asks for none)."""
     try:
         reply = await send(poll.request, values)
     except Transient as error:
@@ -125,8 +130,8 @@ def _name(values: Values) -> str:
 class Marker(Struct, frozen=True):
     """A document that is added last to a service that reports no status.
 
-    Once a search finds it, all documents before it count as searchable. A scope has the same
-    marker in every process, so that each one recognizes it and adding it again changes nothing.
+    Once a search finds it, all documents that were added before it count as searchable. A scope has the same marker in
+    every process, so that every process recognizes it, and adding it again changes nothing.
     """
 
     word: str

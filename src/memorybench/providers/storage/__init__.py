@@ -8,7 +8,7 @@ chunks.py          chunks and their vectors in SQLite
 postgres_store.py  chunks and their vectors in Postgres, searched by pgvector
 sqlite_store.py    base class of the SQLite files with memories
 scope_folders.py   a folder per scope, for systems with their own files
-scope_pool.py      opens one process or database per scope, within a limit
+scope_pool.py      opens one process or database per scope, up to a number at the same time
 loopback.py        serves memorybench's model and embedder to libraries, as OpenAI's API
 paths.py           finds a file that a config names
 """

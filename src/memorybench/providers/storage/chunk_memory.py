@@ -1,6 +1,6 @@
-"""Base class of the providers that keep chunks: aqrag and contextual-retrieval.
+"""Base class of the providers that store chunks of sessions: aqrag and contextual-retrieval.
 
-They differ in what a model adds to each chunk and in how they rank chunks.
+These providers differ in what a model adds to each chunk and in how they rank chunks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Addition(Struct, frozen=True):
 
 
 class ChunkIndex(Index):
-    """Base class of the indexes of chunks."""
+    """Base class of the indexes that rank the chunks of one scope."""
 
     def __init__(
         self, chunks: Sequence[StoredChunk], find_similar: Callable[[bytes], Sequence[Similarity]], retrieval: Retrieval
@@ -58,7 +58,11 @@ class ChunkIndex(Index):
         self._find_similar = find_similar
 
     def rank(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
-        """Return the best hits, best first. `cosines` has NaN where a chunk has no search key of that kind."""
+        """Return the `limit` best chunks, best first.
+
+        `cosines["chunk"]` and `cosines["question"]` have one number per chunk: the cosine between the query and the
+        nearest search key of this kind, NaN if the chunk has none.
+        """
         raise NotImplementedError
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
@@ -73,20 +77,21 @@ class ChunkIndex(Index):
 
 
 class Enrichment(Struct, frozen=True):
-    """How a model enriches each chunk."""
+    """How a model writes a context or questions for each chunk: its prompts, and how its replies are read."""
 
     model: Model
     prompt: Callable[[Sequence[Chunk], int], str]
-    """Returns the prompt for one chunk. The arguments are all chunks of its session, and its index among them."""
+    """Returns the prompt for one chunk. The arguments are all chunks of a session, and the chunk's index in them."""
     parse: Callable[[str], Addition]
-    """Reads a reply, or raises a ValueError that explains what is wrong with it."""
+    """Returns the texts in a reply. Raises a ValueError that explains the problem if the reply is invalid."""
     settings: Mapping[str, Any]
-    """Settings that change the stored data, and so are part of the subject and of the store id."""
+    """Settings on which the stored data depends, so that they are part of the subject and of the store id."""
     schema: Mapping[str, Any] | None = None
-    """The JSON Schema of replies; None if they are text."""
+    """The JSON Schema of replies; None if replies are text."""
 
     async def request(self, prompt: str) -> str:
-        """Return a reply to the prompt that can be parsed. Ask at most twice, then raise Malformed."""
+        """Return the text of the model's reply to a prompt, which `parse` accepts. After two invalid replies, raise
+        Malformed."""
         turns = [Turn(role="user", content=prompt)]
         for _ in range(2):
             reply = await self.model.complete(turns, schema=self.schema)
@@ -103,13 +108,13 @@ class Enrichment(Struct, frozen=True):
                 Turn(role="user", content=f"That cannot be used: {problem}. Answer again, as asked above."),
             ]
         where = f'model "{self.model.subject.name}" (local.enhancement)'
-        raise Malformed(f"{where}: two replies could not be used; the second: {problem}: {preview(reply.text)}")
+        raise Malformed(f"{where}: the model gave two invalid replies; the second: {problem}: {preview(reply.text)}")
 
 
 class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
-    """A provider that returns chunks of sessions.
+    """Base class of providers whose results are chunks of sessions.
 
-    A session is stored as a whole: its chunks are written after all of them have been enriched and embedded.
+    The chunks of a session are stored in one transaction, after the model and the embedder have processed all of them.
     """
 
     needs_embedder = True
@@ -139,7 +144,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
             **enriched,
         }
         subject = Subject(role="provider", name=config.name, settings=settings)
-        # with other vectors, chunks or questions, it is another store
+        # another embedder, chunking or enrichment makes other data, so the store id differs
         store_id = digest([store.store_id, [embedder.subject.key, local.chunking, enriched]])
         super().__init__(subject, store_id, store, threads, embedder)
         self._embed = embedder.embed
@@ -174,15 +179,15 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
         *,
         config_file: Path | None = None,
     ) -> AbstractAsyncContextManager[Self]:
-        """Open the memories in `file`, or in the Postgres database that the config names."""
+        """Open the memories in the SQLite file `file`, or in the Postgres database that the config names."""
         local = config.local or Local()
         enrichment: Enrichment | None = None
         if local.enhancement is not None and cls.is_enriched(local.enhancement):
             if model is None:
                 raise BadInput(
                     f'provider "{config.name}"',
-                    "no model is set for local.enhancement",
-                    remedy="add local.enhancement.model",
+                    "no model is set that enriches the chunks",
+                    remedy="add local.enhancement.model to the config",
                 )
             enrichment = cls.make_enrichment(local.enhancement, model)
         return open_on_threads(
@@ -220,10 +225,10 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
         return self.index_class(entries, partial(self._store.similarities, scope), self._retrieval)
 
     async def _enrich(self, scope: str, chunks: Sequence[Chunk], row: int) -> Addition:
-        """Return what the model writes for `chunks[row]`.
+        """Return the texts that the model writes for `chunks[row]`; no texts if the provider has no enrichment.
 
-        Each reply is saved at once, so that a repeated add, after a rate limit or a killed process, requests only the
-        missing ones.
+        Each reply is saved at once. So if the add is repeated, after a rate limit or a killed process, the model is
+        asked only about chunks without a saved reply.
         """
         enrichment = self._enrichment
         if enrichment is None:
@@ -248,7 +253,9 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore]):
             )
         if retrieval.weights and retrieval.strategy != "weighted":
             raise BadInput(
-                weights_at, "weights have no effect without strategy: weighted", remedy="add that, or remove weights"
+                weights_at,
+                "weights have no effect without strategy: weighted",
+                remedy="set strategy: weighted, or remove weights",
             )
         for name, weight in retrieval.weights.items():
             where = part.where("retrieval", "weights", name)

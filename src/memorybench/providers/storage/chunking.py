@@ -1,7 +1,7 @@
 """Splits sessions into chunks; each chunk has the ids of the turns in it.
 
-A token is counted as 4 bytes of UTF-8, which is about right for English text and needs no tokenizer. Dates and
-speakers are added to a chunk beyond its size.
+Tokens are estimated without a tokenizer: 4 bytes of UTF-8 count as one token, which is about right for English text. A
+chunk also contains dates and speakers, which do not count towards its size.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def chunk_session(session: Session, chunking: Chunking, embedder: Embedder
 
 
 class _Line(Struct, frozen=True):
-    """A turn and its position in the transcript."""
+    """The id, speaker and date of a turn, and the position of its text in the transcript."""
 
     turn: str
     speaker: str
@@ -77,7 +77,7 @@ class _Line(Struct, frozen=True):
 
 
 class Transcript(Struct, frozen=True):
-    """The text of a session, one turn after the other."""
+    """The text of a session, with the position of each turn in it."""
 
     text: str
     """The text of all turns, without speakers and dates."""
@@ -100,7 +100,10 @@ class Transcript(Struct, frozen=True):
         return cls("".join(texts), lines)
 
     def chunk(self, start: int, end: int) -> Chunk:
-        """Return the part from `start` to `end`, with the speaker of each turn, and the date wherever it changes."""
+        """Return the text from position `start` to `end` as a chunk.
+
+        The name of the speaker is added before each turn, and the date before the first turn and where it changes.
+        """
         parts, turns, date = [], [], ""
         for line in self.lines:
             first, last = max(start, line.span.start), min(end, line.span.end)
@@ -115,20 +118,20 @@ class Transcript(Struct, frozen=True):
 
 
 def _spans(text: str, ends: Sequence[int]) -> list[Span]:
-    """Split the whole text at the positions `ends`, and return the parts that are not empty."""
+    """Split a text at the positions `ends`, and return the positions of the parts that are not empty."""
     return [Span(first, last) for first, last in pairwise([0, *ends, len(text)]) if first < last]
 
 
 def _word_ends(text: str, size: int) -> list[int]:
-    """Return the ends of words. A word longer than `size` characters, such as a link, is split."""
+    """Return the positions after each word and the space behind it. Words longer than `size` characters are split."""
     return [word.end() for word in re.finditer(rf"\S{{1,{size}}}\s*", text)]
 
 
 def _split_topics(sentences: Sequence[Span], vectors: Sequence[Sequence[float]]) -> Sequence[Sequence[Span]]:
     """Group sentences by topic.
 
-    A topic begins where the similarity to the previous sentence is more than a standard deviation below the mean of
-    the session.
+    A new topic begins at a sentence whose cosine with the previous sentence is more than one standard deviation below
+    the mean of these cosines in the session.
     """
     import numpy as np
 
@@ -155,10 +158,11 @@ def _split_large(text: str, spans: Sequence[Span], size: int) -> Sequence[Span]:
 
 
 def _pack(costs: Sequence[int], size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Yield for each chunk the index of its first unit and the index after its last one.
+    """Yield for each chunk the index of its first unit and the index after its last unit.
 
-    A chunk begins with the last units of the one before, of at most `overlap` bytes, and has as many new units as fit
-    into `size` bytes, but at least one: if that would not fit, the overlap is shortened.
+    A unit, such as a word, is never split; `costs` are the sizes of the units in bytes. A chunk begins with the last
+    units of the chunk before, at most `overlap` bytes, and has as many new units as fit into `size` bytes, but at least
+    one: if that does not fit, the overlap is shortened.
     """
     first, end = 0, 0
     while end < len(costs):

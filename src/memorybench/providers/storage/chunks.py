@@ -43,7 +43,8 @@ CREATE_TABLES = (
         UNIQUE (scope, topic)
     )""",
 )
-"""Statements for both databases; `@` is the prefix of table names, `@VECTOR` the type of a vector."""
+"""Statements that create the tables in SQLite or Postgres. `@` stands for the prefix of table names, `@VECTOR` for the
+type of a column of vectors."""
 
 
 class StoredChunk(Struct, frozen=True):
@@ -68,7 +69,7 @@ class StoredChunk(Struct, frozen=True):
 
 
 class SearchKey(Struct, frozen=True):
-    """A text by which a chunk is found, with the vector of the text."""
+    """A text by which a chunk can be found, its own text or a question about it, with the vector of that text."""
 
     place: int
     kind: Kind
@@ -78,7 +79,7 @@ class SearchKey(Struct, frozen=True):
 
 
 class Similarity(NamedTuple):
-    """The cosine between a query and the nearest search key of one kind of a chunk."""
+    """The highest cosine between a query and the search keys of one kind that a chunk has."""
 
     session: str
     place: int
@@ -87,15 +88,15 @@ class Similarity(NamedTuple):
 
 
 class ChunkStore:
-    """Base class of the stores of chunks in SQLite and in Postgres. Must be used on the thread that opened it.
+    """Base class of the stores of chunks in SQLite and in Postgres. A store must be used on the thread that opened it.
 
-    Raises ServiceError if the database fails. Tables and columns keep their former names, so
-    that stores of earlier versions can be read.
+    Its methods raise ServiceError if the database fails. Tables and columns keep their former names, such as `handles`
+    for search keys, so that stores of earlier versions can be read.
     """
 
     store_id: str
     prefix = ""
-    """What all names of tables begin with."""
+    """The beginning of all table names."""
     parameter = "?"
     """The placeholder of a value in a statement."""
     collation = ""
@@ -103,7 +104,7 @@ class ChunkStore:
     cosine = "cosine(vector, ?)"
 
     def transaction(self) -> AbstractContextManager[Any]:
-        """Return a context manager that yields a cursor and commits at its end, or undoes everything after an error."""
+        """Return a context manager that yields a cursor. At its end, it commits; after an error, it rolls back."""
         raise NotImplementedError
 
     def to_text(self, text: str) -> str:
@@ -115,7 +116,7 @@ class ChunkStore:
         return vector
 
     def replace(self, scope: str, session: str, chunks: Sequence[StoredChunk], keys: Sequence[SearchKey]) -> None:
-        """Store a session in place of an earlier version of it, so that a repeated add changes nothing."""
+        """Store the chunks and search keys of a session instead of those that an earlier add of the session stored."""
         with self.transaction() as cursor:
             for table in ("chunks", "handles"):
                 cursor.execute(self._sql(f"DELETE FROM @{table} WHERE scope = ? AND session = ?"), (scope, session))  # noqa: S608
@@ -147,7 +148,7 @@ class ChunkStore:
             ]
 
     def similarities(self, scope: str, vector: bytes) -> Sequence[Similarity]:
-        """Return how similar a vector of length 1 is to every chunk, for each kind of search key that the chunk has."""
+        """Return the similarity of each chunk of a scope to a vector of length 1, for each kind of its search keys."""
         statement = (
             "SELECT session, place, kind, max(@COSINE) FROM @handles WHERE scope = ? GROUP BY session, place, kind"
         )

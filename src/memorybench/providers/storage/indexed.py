@@ -1,4 +1,4 @@
-"""Base class of the providers that keep turns or chunks in a store and search them with an index per scope."""
+"""Base class of the providers that store turns or chunks and search them with one index per scope."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OPEN_INDEXES = 16
-"""Maximum number of indexes in memory, on all threads together. Each takes megabytes, and a scope is searched many
-times in a row, then never again."""
+"""Maximum number of indexes in memory, on all threads together. An index takes megabytes, and is no longer needed after
+the questions of its scope, which are asked one after the other."""
 INDEX_THREADS = min(4, os.cpu_count() or 1)
-"""Number of threads that build indexes; more would wait for Python's interpreter lock most of the time."""
+"""Number of threads that build indexes; more threads would mostly wait for Python's interpreter lock."""
 
 
 class Query(Struct, frozen=True):
@@ -45,14 +45,14 @@ class Hit(NamedTuple):
 
 
 class Index:
-    """Base class of indexes: the entries of one scope, ready to be searched."""
+    """Base class of indexes, with which the entries of one scope (turns or chunks) are searched."""
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
-        """Return the best hits, best first; ties in the order of the entries."""
+        """Return at most `limit` hits, best first; hits with equal scores have the order of the entries."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release what the index holds besides memory; by default, nothing."""
+        """Close what the index has opened, such as a database; by default, nothing."""
 
 
 class Entry(Protocol):
@@ -79,7 +79,7 @@ T = TypeVar("T")
 
 
 class _Lane(Struct, Generic[E], frozen=True):
-    """A thread and the indexes that are built and used on it, so that they need no locks."""
+    """A thread, and the indexes that only this thread builds and uses, so that they need no locks."""
 
     thread: ThreadPoolExecutor
     indexes: OrderedDict[str, tuple[Sequence[E], Index]] = field(default_factory=OrderedDict)
@@ -107,13 +107,13 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         self._all_lanes: Sequence[_Lane[E]] = [_Lane(thread) for thread in threads]
         self._next_lane = cycle(self._all_lanes)
         self._lanes: dict[str, _Lane[E]] = {}
-        """The thread, with its indexes, that each scope uses."""
+        """Maps the name of a scope to the thread, with its indexes, that all work on the scope uses."""
 
     def build_index(self, scope: str, entries: Sequence[E]) -> Index:
         raise NotImplementedError
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Build the index now, so that the first search does not have to."""
+        """Build the index of the scope, so that the first search need not build it."""
         await self._run(scope.name, self._find_index, scope.name)
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
@@ -130,7 +130,7 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         await self._change(scope.name, lambda store: store.clear(scope.name))
 
     def close(self) -> None:
-        """Close indexes and store, each on its thread, after all pending work."""
+        """Make each thread close its indexes, and the first one the store, after its pending work. Does not wait."""
         for lane in self._all_lanes:
             lane.thread.submit(_close_indexes, lane)
         self._all_lanes[0].thread.submit(self._store.close)
@@ -144,7 +144,7 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         return self._lanes[scope]
 
     async def _change(self, scope: str, work: Callable[[S], object]) -> None:
-        """Call `work` with the store, and discard the index of the scope, which is built again when it is needed."""
+        """Call `work` with the store, and discard the index of the scope: the next search builds it again."""
         indexes = self._lane(scope).indexes
 
         def change() -> None:
@@ -155,7 +155,7 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         await self._run(scope, change)
 
     def _search(self, scope: str, query: Query, limit: int) -> Sequence[Memory]:
-        with excluded():  # after a resume, or if many scopes are open, the index must be built again
+        with excluded():  # the index must be built again after a resume, or if many other scopes were used meanwhile
             entries, index = self._find_index(scope)
         return [entries[hit.row].as_memory(hit.score) for hit in index.search(query, limit)]
 
@@ -182,7 +182,7 @@ M = TypeVar("M", bound=IndexedMemory[Any, Any])
 async def open_on_threads(
     name: str, open_store: Callable[[], S], make: Callable[[S, Sequence[ThreadPoolExecutor]], M], threads: int = 1
 ) -> AsyncIterator[M]:
-    """Open a store on a thread of its own and yield the provider that `make` returns for it."""
+    """Start `threads` threads, open a store on the first, and yield the provider that `make` returns for both."""
     with ExitStack() as stack:
         executors = [
             stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"memorybench-{name}"))
@@ -193,7 +193,7 @@ async def open_on_threads(
         try:
             yield memory
         finally:
-            memory.close()  # leaving the executors' blocks waits for it
+            memory.close()  # at the end of the context, each executor waits for its pending work
 
 
 def normalize(vectors: NDArray[float32]) -> NDArray[float32]:
@@ -205,7 +205,7 @@ def normalize(vectors: NDArray[float32]) -> NDArray[float32]:
 
 
 def best_rows(scores: NDArray[float32], limit: int) -> Sequence[Hit]:
-    """Return the `limit` rows with the highest scores, best first; rows with the same score in their order."""
+    """Return the `limit` rows with the highest scores as hits, best first; rows with equal scores keep their order."""
     import numpy as np
 
     order = np.argsort(-scores, kind="stable")[:limit]

@@ -1,7 +1,7 @@
 """Serves memorybench's model and embedder as OpenAI's API on this machine, for libraries that run in this process.
 
-So every model call of a library is limited, priced and charged like any other call of memorybench. Each user of the
-server is a client with its own key.
+So every model call of a library is limited, priced and charged like any other call of memorybench. Each part of a
+library that uses the server, such as the memory of one scope, is a client with its own key.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from memorybench.core.conversation import Turn
 _MAX_REQUEST_BYTES = 32 * 2**20
 _FINISH_REASONS = {"filter": "content_filter", "tools": "tool_calls", "length": "length"}
 _NO_RETRY = {"x-should-retry": "false"}
-"""Header that tells OpenAI's client not to retry, because the engine retries."""
+"""A header of replies that tells OpenAI's client library not to retry, because the engine retries."""
 
 
 class LoopbackClient:
-    """One user of the server. Requests with its key are charged to the step in which `serving` was entered."""
+    """One client of the server. The cost of requests with its key is charged to the step that entered `serving`."""
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
@@ -40,8 +40,9 @@ class LoopbackClient:
     def serving(self) -> Iterator[None]:
         """Return a context manager that accepts requests while it is entered.
 
-        At its end, it raises the first exception of the model or embedder, even if the library caught it. It must not
-        be entered twice at the same time, because a request could then belong to either step.
+        At its end, it raises the first exception that the model or the embedder raised meanwhile, even if the library
+        caught it. It must not be entered twice at the same time: the cost of a request could then belong to either
+        step.
         """
         assert self._context is None
         self._context, self._failure = copy_context(), None
@@ -73,7 +74,7 @@ class LoopbackClient:
 
 
 class _NotSupported(Exception):
-    """Raised for a request that needs something that models and embedders of memorybench do not offer."""
+    """A request needs something that models and embedders of memorybench do not support, such as tools."""
 
 
 class Loopback:
@@ -95,7 +96,7 @@ class Loopback:
             del self._clients[client.key]
 
     async def handle(self, work: Callable[[Mapping[str, Any]], Awaitable[Any]], request: web.Request) -> web.Response:
-        """Return the reply to a request of a client: what `work` returns for its body."""
+        """Return the reply to a request: the result of `work` for its JSON body, or an error if its key is unknown."""
         client = self._clients.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if client is None:
             return _error(401, "unknown key")
@@ -127,7 +128,7 @@ class Loopback:
 
 @asynccontextmanager
 async def open_loopback(model: Model | None, embedder: Embedder) -> AsyncIterator[Loopback]:
-    """Start the server on the loopback interface. It answers only requests with the key of a client."""
+    """Start the server, reachable only from this machine. It accepts only requests with the key of a client."""
     loopback = Loopback(model, embedder)
     app = web.Application(client_max_size=_MAX_REQUEST_BYTES)
     app.router.add_post("/v1/chat/completions", partial(loopback.handle, loopback.complete))
@@ -152,7 +153,7 @@ def _text(content: Any) -> str:
 
 
 def _schema(response_format: Any) -> Mapping[str, Any] | None:
-    """Return the requested schema; None for `json_object`, which accepts any JSON."""
+    """Return the JSON Schema that a request asks for; None if it asks for text or for any JSON (`json_object`)."""
     if not isinstance(response_format, dict) or response_format.get("type") != "json_schema":
         return None
     schema: Mapping[str, Any] = response_format["json_schema"]["schema"]

@@ -1,4 +1,4 @@
-"""Paths in a config file."""
+"""Finds a file that a config names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from memorybench.text.sanitize import preview
 
 
 def find_file(path: str, config_file: Path | None, where: str) -> Path:
-    """Return the full path of a file that is in the folder of the config, or else in the working folder.
+    """Return the full path of a file. `path` is relative to the folder of the config, or else to the working folder.
 
-    Raise BadInput if it is in neither.
+    Raise BadInput if there is no such file in either.
     """
     folders = [config_file.parent, Path()] if config_file else [Path()]
     for folder in folders:

@@ -19,9 +19,9 @@ _CREATION_LOCK = 0x4D42636B  # "MBck": the advisory lock of processes that creat
 
 
 class PostgresChunkStore(ChunkStore):
-    """Uses one connection, which is opened again after it was lost.
+    """Stores chunks in Postgres, over one connection, which is opened again after it was lost.
 
-    A query is compared with every vector of a scope: an approximate index would change the results.
+    A query is compared with every vector of a scope, without an approximate index, which would change the results.
     """
 
     prefix = "memorybench_"
@@ -30,7 +30,7 @@ class PostgresChunkStore(ChunkStore):
     cosine = "-(vector <#> ?::vector)"  # <#> is the negative inner product: of vectors of length 1, the cosine
 
     def __init__(self, address: str, schema: str = "") -> None:
-        """`schema` is SQL that runs first at every opening. If it creates the tables, they are used as they are."""
+        """`schema` is SQL that runs at every opening, before memorybench creates the tables that do not exist yet."""
         self._driver = _load_driver(address)
         self._address = address
         self._connection: Any = None

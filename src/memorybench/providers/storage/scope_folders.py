@@ -1,4 +1,4 @@
-"""A folder for each scope and one store id, for systems that keep their own files."""
+"""A folder for each scope and one store id, for memory systems that store their data in files of their own."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SOURCES = "sources.jsonl"
 
 
 class ScopeFolders:
-    """A folder for each scope, with the sessions and turns that its documents came from.
+    """A folder for each scope, with a list of the sessions and turns that the scope's documents come from.
 
     A system under test never sees the ids of a benchmark, because some of them reveal the answer. It gets ids that
-    memorybench makes, and the ids in its results are looked up here.
+    memorybench makes; this list maps the ids in its results to those of the benchmark.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,15 +36,18 @@ class ScopeFolders:
 
     @property
     def shared(self) -> Path:
-        """The data folder of a system that serves all scopes."""
+        """A folder, which is created, for the data of a system that stores all scopes together."""
         return _make_folder(self._folder / "data")
 
     def data(self, scope: str) -> Path:
-        """Return the data folder of a scope."""
+        """Return a folder, which is created, for the system's data of one scope."""
         return _make_folder(self._folder / "scopes" / scope / "data")
 
     def save_sources(self, scope: str, sources: Mapping[str, Sequence[str]]) -> None:
-        """Store the sources of documents. Must be called before they are added, because the process may be killed."""
+        """Save the sources of documents: `sources` maps the id of a document to ids of sessions and turns.
+
+        Must be called before the documents are added, because the process may be killed in between.
+        """
         known = self.sources_of(scope)
         new = {document: tuple(ids) for document, ids in sources.items() if document not in known}
         with (self.data(scope).parent / _SOURCES).open("a", encoding="utf-8") as file:
@@ -57,7 +60,10 @@ class ScopeFolders:
             shutil.rmtree(self._folder / "scopes" / scope)
 
     def sources_of(self, scope: str) -> dict[str, tuple[str, ...]]:
-        """Return the sources of every document of a scope. An id that is not in it was made by the system."""
+        """Return the sources of every document of a scope: the ids of sessions and turns, by the document's id.
+
+        If a result has an id that is not in this mapping, the system under test made the id.
+        """
         if scope not in self._sources:
             file = self._folder / "scopes" / scope / _SOURCES
             text = file.read_text(encoding="utf-8") if file.exists() else ""

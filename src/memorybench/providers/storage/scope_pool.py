@@ -14,8 +14,8 @@ from memorybench.core.timing import excluded
 T = TypeVar("T")
 
 GRACE = 0.5
-"""Seconds that a resource must be idle before it is closed for another: a scope that is being filled is used again at
-once, and opening its process for every session would cost more than letting others wait."""
+"""Seconds that a resource must be idle before it is closed to make room for another scope. Sessions are added to a
+scope one after the other, and to open its process again for each of them would take longer than other scopes wait."""
 
 
 class _Slot(Struct, Generic[T]):
@@ -29,8 +29,9 @@ class _Slot(Struct, Generic[T]):
 class ScopePool(Generic[T]):
     """Opens one resource per scope, at most `size` at the same time.
 
-    If another one is needed, the resource that has been idle for longest is closed; it is opened again when it is
-    needed, so it must keep its data on disk. After a failure, a resource is closed and the next user gets a new one.
+    If another scope needs a resource, the one that has been idle for longest is closed. It is opened again when its
+    scope is used again, so it must keep its data on disk. After a failure, a resource is closed, and the next use of
+    its scope opens a new one.
     """
 
     def __init__(self, open: Callable[[str], AbstractAsyncContextManager[T]], size: int) -> None:
@@ -52,7 +53,7 @@ class ScopePool(Generic[T]):
             await asyncio.shield(self._release(scope, slot))
 
     async def drop(self, scope: str) -> None:
-        """Wait until the resource of a scope is not in use, and close it."""
+        """Wait until the resource of a scope is not in use, and close it; do nothing if the scope has none."""
         async with self._changed:
             await self._changed.wait_for(lambda: scope not in self._slots or not self._slots[scope].users)
             await self._close(scope)
@@ -73,7 +74,7 @@ class ScopePool(Generic[T]):
             if slot is None:
                 if len(self._slots) >= self._size:
                     await self._close(self._idle()[0])
-                # under the lock: opening several at once is not faster
+                # under the lock, because opening several resources at once is not faster
                 closing = AsyncExitStack()
                 slot = _Slot(await closing.enter_async_context(self._open(scope)), closing)
             self._slots[scope] = slot
@@ -87,7 +88,7 @@ class ScopePool(Generic[T]):
         return len(self._slots) < self._size or bool(self._idle())
 
     def _idle(self) -> list[str]:
-        """Return the scopes whose resource may be closed, the least recently used first."""
+        """Return the scopes whose resource has been idle for at least GRACE seconds, the least recently used first."""
         now = asyncio.get_running_loop().time()
         return [name for name, slot in self._slots.items() if not slot.users and now - slot.idle_since >= GRACE]
 

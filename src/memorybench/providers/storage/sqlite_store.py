@@ -19,13 +19,13 @@ _PAUSE = 0.01
 
 
 class Format(Struct, frozen=True):
-    """The layout of a file."""
+    """The tables of one kind of SQLite file, and the numbers by which such a file is recognized."""
 
     application: int
     """SQLite's application_id, which distinguishes a file of memorybench from one of another program."""
     version: int
     tables: Sequence[str]
-    """Statements that create the tables, all of which have a column `scope`."""
+    """SQL statements that create the tables. Each table has a column `scope`."""
     table_names: Sequence[str]
 
 
@@ -56,7 +56,7 @@ class SqliteStore:
             raise error if isinstance(error, BadInput) else self._unopenable(error) from error
 
     def _use_log(self) -> None:
-        """Set WAL mode. SQLite does not wait for other processes that open the file at the same time."""
+        """Set WAL mode. Retry while another process opens the file, because SQLite itself does not wait for that."""
         end = time.monotonic() + _BUSY_TIMEOUT
         while True:
             try:
@@ -76,7 +76,7 @@ class SqliteStore:
             raise ServiceError(f"{self._file}: {error}") from error
 
     def clear(self, scope: str) -> None:
-        """Delete a scope, also from the write-ahead log."""
+        """Delete the data of a scope, also from the write-ahead log."""
         with self.transaction() as cursor:
             for table in self.format.table_names:
                 cursor.execute(f"DELETE FROM {table} WHERE scope = ?", (scope,))  # noqa: S608  names of ours
@@ -87,9 +87,9 @@ class SqliteStore:
         self._db.close()
 
     def _ensure_format(self) -> str:
-        """Check the format of the file, or create the tables of a new file.
+        """Check the format of the file, or create the tables of a new file. Return the store id that the file contains.
 
-        Return the store id, which is made only once.
+        Raise BadInput if the file belongs to another program or has another version.
         """
         db, format = self._db, self.format
         db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: one of them creates the tables
@@ -105,15 +105,21 @@ class SqliteStore:
                 db.execute(f"PRAGMA application_id = {format.application}")
                 db.execute(f"PRAGMA user_version = {format.version}")
             elif application != format.application:
-                raise self._unusable("is a database of another program")
+                raise self._unusable("the file is a database of another program")
             elif version != format.version:
-                raise self._unusable(f"has format {version}; this version of memorybench reads format {format.version}")
+                raise self._unusable(
+                    f"the file has format {version}; this version of memorybench reads format {format.version}"
+                )
             return str(db.execute("SELECT incarnation FROM store").fetchone()[0])
 
     def _unopenable(self, error: Exception) -> BadInput:
         if isinstance(error, sqlite3.DatabaseError) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
             return self._unusable(str(error))
-        return BadInput(str(self._file), str(error), remedy="check the free space and the permissions of its folder")
+        return BadInput(
+            str(self._file),
+            f"cannot open the file: {error}",
+            remedy="check the free space and the permissions of its folder",
+        )
 
     def _unusable(self, problem: str) -> BadInput:
         return BadInput(

@@ -1,7 +1,7 @@
 """Stored turns, and the base class of the providers that search them: bm25, dense, hybrid.
 
 In a run, turns are kept in memory; if the process is killed, the resumed run adds them again from the dataset. They are
-stored on disk if their vectors cost money, or if the store is opened several times.
+stored on disk only if their vectors cost money, or if the store is opened several times.
 
 A store contains text, never an index: indexes are built per scope when it is searched, so that the word statistics of
 one scope do not depend on another, and a crash cannot leave an index that disagrees with its turns.
@@ -33,10 +33,11 @@ class StoredTurn(Struct):
 
     session: str
     place: int
-    """1-based position in the session."""
+    """1-based position among the turns of its session, which include blank turns."""
     turn: str
     lead: str
-    """Shown before `text`, but not searched: the date, and the role of a speaker without a name."""
+    """Shown before `text`, but not searched: the date, and the role if the speaker has no name, such as
+    `[2024-03-02] user: `."""
     text: str
     vector: bytes | None = None
 
@@ -46,7 +47,7 @@ class StoredTurn(Struct):
 
     @property
     def speaker(self) -> str:
-        """The name that `text` begins with; empty if `lead` ends with a role instead."""
+        """The name of the speaker, with which `text` begins; "" if the speaker has no name."""
         return "" if self.lead.endswith(": ") else self.text.partition(": ")[0]
 
     def as_memory(self, score: float | None = None) -> Memory:
@@ -55,7 +56,7 @@ class StoredTurn(Struct):
 
 
 def stored_turns(session: Session) -> list[StoredTurn]:
-    """Return the turns of a session that are not blank, as they are stored."""
+    """Return the turns of a session in the form in which they are stored; blank turns are left out."""
     turns = []
     session_date = _date_text(session.at)
     for place, turn in enumerate(session.turns, start=1):
@@ -78,7 +79,7 @@ def _date_text(at: datetime | None) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which neither SQLite nor an embedder can encode."""
+    """Replace lone surrogates by question marks, because neither SQLite nor an embedder can encode them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -102,7 +103,7 @@ class TurnStore(SqliteStore):
     )
 
     def replace(self, scope: str, session: str, turns: Sequence[StoredTurn]) -> None:
-        """Store a session in place of an earlier version of it, so that a repeated add changes nothing."""
+        """Store the turns of a session instead of those that an earlier add of the session stored."""
         with self.transaction() as cursor:
             cursor.execute("DELETE FROM turns WHERE scope = ? AND session = ?", (scope, session))
             cursor.executemany(
@@ -121,7 +122,7 @@ class TurnStore(SqliteStore):
 
 
 class TurnLists:
-    """Keeps turns in memory, with the methods of TurnStore. Each scope must be used on one thread only."""
+    """A store of turns in memory, with the methods of TurnStore. Each scope must be used on one thread only."""
 
     def __init__(self) -> None:
         self.store_id = secrets.token_hex(16)
@@ -145,7 +146,7 @@ class TurnSettings(Record):
     """The names of settings that earlier versions did not have."""
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that identify the provider.
+        """Return the settings that are part of the provider's subject, which a resumed run must match.
 
         A setting in `added_later` is left out if it has its default, so that runs of older versions still match.
         """
@@ -164,7 +165,7 @@ class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
     name: ClassVar[str]
     settings_model: ClassVar[type[TurnSettings]] = TurnSettings
     constants: ClassVar[Mapping[str, Any]] = {}
-    """Values that users cannot set, but that are part of the subject, as `settings` are."""
+    """Values that are part of the provider's subject like its settings, although users cannot set them."""
 
     def __init__(
         self,
@@ -177,7 +178,7 @@ class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
         self.batch_size = None if isinstance(store, TurnLists) else 1
         store_id, identity = store.store_id, {**self.constants, **settings.identity()}
         if embedder is not None:
-            # vectors of different embedders cannot be compared: with another embedder, it is another store
+            # vectors of different embedders cannot be compared, so the store id depends on the embedder
             store_id = digest([store_id, embedder.subject.key])
             identity["embedder"] = embedder.subject.model_dump(mode="json")
         subject = Subject(role="provider", name=self.name, settings=identity)
@@ -195,7 +196,7 @@ class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
     def open_file(
         cls, file: Path | None, embedder: Embedder | None = None, settings: TurnSettings | None = None
     ) -> AbstractAsyncContextManager[Self]:
-        """Open the memories in `file`, which is created if it is missing. None: memories are kept in memory only."""
+        """Open the memories in the SQLite file `file`, which is created if it is missing. None: keep them in memory."""
         chosen = settings or cls.settings_model()
         open_store: Callable[[], TurnStore | TurnLists] = TurnLists if file is None else partial(TurnStore, file)
         return open_on_threads(
@@ -211,7 +212,7 @@ class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
 
     async def add_batch(self, scope: Scope, sessions: Sequence[Session]) -> Receipt:
         await self._store_turns(scope, sessions)
-        return Receipt()  # the ids of hundreds of turns would only fill the journal
+        return Receipt()  # without ids: those of hundreds of turns would only enlarge the journal
 
     async def _store_turns(self, scope: Scope, sessions: Sequence[Session]) -> Sequence[StoredTurn]:
         by_session = {session.id: stored_turns(session) for session in sessions}
