@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from memorybench.core.conversation import Haystack, Session, Turn
 from memorybench.embedding.local import open_local_embedder
 from memorybench.providers.bm25 import LexicalSettings
-from memorybench.providers.hybrid import best_of_session, names_in
+from memorybench.providers.hybrid import best_of_session, is_named
 from memorybench.providers.storage.turns import StoredTurn, stored_turns
 from memorybench.text.words import content_words, words
 
@@ -282,7 +282,7 @@ def pair_up(tasks: Sequence[Task], corpus: Corpus, vectors: Floats, question_vec
                 "question": np.full(len(rows), number),
                 "session": sessions + np.cumsum(new_session),
                 "gold": np.array([id in question.evidence for id in ids]),
-                "named_speaker": np.array([names_in(turn.speaker, question.text) for turn in turns], np.float32),
+                "named_speaker": np.array([is_named(turn.speaker, question.text) for turn in turns], np.float32),
                 "cosine": near @ question_vectors[number],
                 "before_dot": np.r_[np.float32(0), (near[1:] * near[:-1]).sum(1)],
                 "across_dot": np.r_[np.float32(0), (near[2:] * near[:-2]).sum(1), np.float32(0)],

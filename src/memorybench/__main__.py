@@ -1,4 +1,4 @@
-"""`python -m memorybench` is `memorybench`."""
+"""Runs the command line: `python -m memorybench` is the same as `memorybench`."""
 
 import os
 import sys

@@ -1,6 +1,7 @@
-"""`pytest --memory-cases CASES --memory-extractor NAME`: one test per case, and the test `targets` for thresholds.
+"""A pytest plug-in that tests a memory extractor: `pytest --memory-cases CASES --memory-extractor NAME`.
 
-Installed with the package. Without these options it does nothing and imports nothing else of memorybench.
+It adds one test per case, and the test `targets`, which compares the measures with thresholds. It is installed with the
+package. Without these options it does nothing and imports nothing else of memorybench.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _BUNDLED = "bundled"
 _OPTIONS = ("extractor", "extractor_command", "extractor_model", "judge_model")
-"""Fields of ExtractionSpec that are pytest options, named `--memory-…`."""
+"""Fields of ExtractionSpec that are also pytest options: `judge_model` is `--memory-judge-model`."""
 _CLI_OPTION = re.compile(
     r"(?<![\w-])--(?=(?:extractor|extractor-command|extractor-model|judge-model|config-dir|threshold)(?![\w-]))"
 )
@@ -48,7 +49,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         return
     if options.memory_cases is None or extractor is None:
         missing = "--memory-extractor" if extractor is None else "--memory-cases"
-        raise pytest.UsageError(f"{missing} is missing; cases and extractor must be named together")
+        raise pytest.UsageError(f"{missing}: missing; expected both cases and an extractor; add it")
     items.extend(MemoryCases.from_parent(session, name="memory").collect())
 
 
@@ -63,7 +64,7 @@ class MemoryCases(pytest.Collector):
         from memorybench.wiring.live import LiveWiring
 
         try:
-            start = self._start()  # reports a wrong extractor, judge or threshold before any test
+            start = self._start()  # reports an invalid extractor, judge or threshold before any test
             cases = select_cases(make_spec(ExtractionSpec, self._fields), LiveWiring())
         except MemorybenchError as error:
             raise pytest.UsageError(_own_options(str(error))) from error
@@ -95,7 +96,7 @@ class MemoryCases(pytest.Collector):
 
     @cached_property
     def _run(self) -> tuple[Start, FinishedRun]:
-        """The run of the cases that pytest selected, such as by -k; of all cases if the test `targets` is selected."""
+        """The run of the cases that pytest selected, such as by -k; if it selected `targets`, of all cases."""
         from memorybench.suites import running
 
         items = [item for item in self.session.items if item.parent is self]

@@ -1,4 +1,4 @@
-"""The tests that every provider must pass, as a base class. A subclass in a test file is enough for pytest to run them:
+"""The tests that every provider must pass, as a base class. To run them, define a subclass in a test file of pytest:
 
 class TestMine(ProviderContract):
     def open_provider(self, folder):
@@ -50,8 +50,8 @@ def _in_loop(check: Callable[[C, Path], Awaitable[None]]) -> Callable[[C, Path],
 
 class ProviderContract:
     durable = True
-    """Whether memories are still there after the provider is opened again on the same folder. If False, `store_id` must
-    change."""
+    """Whether memories are still there after the provider is opened again on the same folder. If not, its `store_id`
+    must have changed."""
     immediate = True
     """Whether a session is searchable as soon as `add` returns."""
 
@@ -260,7 +260,7 @@ def _session(name: str, *texts: str) -> Session:
 
 
 def _small_talk(sessions: int) -> list[Session]:
-    """Return sessions with different texts, so that no two get the same score."""
+    """Return this many sessions, all with different texts, so that no two get the same score."""
     talk = [
         _session(f"talk-{n}", "How is the garden? " + "Lovely weather. " * n, f"Bed number {n} of the garden blooms.")
         for n in range(1, sessions + 1)

@@ -136,7 +136,7 @@ def test_cases_that_are_not_details_are_shown() -> None:
     out = Console(file=io.StringIO(), width=80, highlight=False)
     show_report(out, Report("", (*sections, Cases("Cases", (case,), 1, ""))))
     assert isinstance(out.file, io.StringIO)
-    assert out.file.getvalue().splitlines() == ["case-1", "  got       two", "", "1 trials", "No failures."]
+    assert out.file.getvalue().splitlines() == ["case-1", "  got       two", "", "1 trial", "No failures."]
 
 
 def test_control_sequences_in_values_reach_no_renderer() -> None:

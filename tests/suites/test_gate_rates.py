@@ -11,7 +11,7 @@ from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome, Score, Subject, Trial
 from memorybench.metrics.rates import Pooled, Rate
 from memorybench.suites.comparison import CaseScores, adjust, compare_measure
-from memorybench.suites.gate import Gate, judge
+from memorybench.suites.gate import Gate, check_comparison
 from memorybench.suites.run_comparison import RunComparison
 
 METRICS: Sequence[Metric] = (
@@ -46,7 +46,7 @@ def simulated_gate(seed: int, clusters: int, drop: float = 0.0) -> Gate:
             )
     adjusted = tuple(adjust(pairs))
     comparison = RunComparison(suite="bench", sides=(), settings=(), tests=len(adjusted), comparisons=adjusted)
-    return judge(comparison, "old", {})
+    return check_comparison(comparison, "old", {})
 
 
 def _case(random: Random, key: str, cluster: str, subject: str, chance: float) -> CaseScores:

@@ -95,7 +95,7 @@ def test_a_line_without_conversation_or_output_is_unusable(field: str, word: str
     assert not isinstance(good, UnusableTrace)
     assert isinstance(unusable, UnusableTrace)
     assert unusable.problem.startswith(f"{file}:2: $.{field} | ")
-    assert f"finds no {word}" in unusable.problem
+    assert f": no {word} found" in unusable.problem
 
 
 def test_a_missing_existing_memory_is_empty(file: Path) -> None:

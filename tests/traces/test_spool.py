@@ -42,7 +42,7 @@ def trace(id: str, text: str = "I sell bikes.") -> Trace:
 
 
 def unusable(id: str, option: str = "--output-path") -> UnusableTrace:
-    return UnusableTrace(id=id, conversation=(), problem=f"run {id}: $.out finds no output", missing=option)
+    return UnusableTrace(id=id, conversation=(), problem=f"run {id}: $.out: no output found", missing=option)
 
 
 def fetch_into(source: TraceSource, path: Path) -> RecordFile[Trace]:
@@ -144,7 +144,7 @@ def test_a_wrong_path_is_an_error_before_any_trace_is_judged(file: Path) -> None
 
     with running(LangSmithServer()) as server:
         server.add(inputs={"conversation": "x"}, outputs={"output": "y"})
-        with pytest.raises(BadInput, match=r"\$\.outputs\.wrong finds no output"):
+        with pytest.raises(BadInput, match=r"\$\.outputs\.wrong: no output found"):
             asyncio.run(fetch(server))
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Environment = Mapping[str, str] | None
 BeforeUse = Callable[[Record, Path | None], None]
-"""Takes a config and its file."""
+"""A function that gets a config and its file before the config is used."""
 Read = Callable[[Environment], Any]
 _READERS = {
     "extractor": "memorybench.extractors.config_reading:read_extractor",
@@ -43,7 +43,7 @@ _READERS = {
     "agent": "memorybench.agents.config_reading:read_agent",
     "model": "memorybench.models.config:read_model",
 }
-"""The function that reads configs of a kind, for the kinds that need no more than the document."""
+"""By kind: the function that makes a config from a document and the environment, as `module:name`."""
 
 
 class _Source(Struct, frozen=True):
@@ -108,10 +108,10 @@ class Catalog:
         return cast("ModelConfig", self._config("model", name, environment))
 
     def has_card(self, name: str) -> bool:
-        """Return whether there is a model card with this name, valid or not.
+        """Return whether there is a model card with this name, valid or not. A name with `/` is never that of a card.
 
-        If there is none, but a card exists whose name cannot be read, or a file with this name cannot, raise BadInput:
-        the user may mean this card, and the caller would send requests to another server.
+        If there is none, but a file with this name or the name of some card cannot be read, raise BadInput: it may be
+        the card that the user means, and without it, the caller would send requests to another server.
         """
         if "/" in name or self.has("model", name):
             return "/" not in name

@@ -23,7 +23,7 @@ _RECORDS: Mapping[Described, str] = {
     "agent": "memorybench.agents.config:AgentConfig",
     "model": "memorybench.models.config:ModelConfig",
 }
-"""The class of configs of each kind."""
+"""By kind: the class of its configs, as `module:name`."""
 _SUFFIXES = (".yaml", ".yml")
 MODELS = "models"
 """Name, without suffix, of the file with model cards in the working folder."""

@@ -24,7 +24,7 @@ _USER_IN_URL = re.compile(r"(?:https?|wss?)://[^\s/@$]+@")
 def check_literals(document: Document) -> None:
     """Raise BadInput at the first literal credential. The message does not contain it."""
     for place, text in texts_in(document.value, ()):
-        # a default is part of the file
+        # the default in `${VAR:-default}` is written in the file
         literal = REFERENCE.sub(lambda reference: reference["default"] or reference[0], text)
         if _is_credential(str(place[-1]) if place else "", literal):
             raise BadInput(

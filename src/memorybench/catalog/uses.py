@@ -252,12 +252,15 @@ def _card(card: ModelConfig, place: _Place) -> Uses:
 def _embedder(embedding: Embedding, key: str, place: _Place) -> Uses:
     if embedding.provider == "local":
         return Uses()
-    from memorybench.models.presets import PRESETS, has_address
+    from memorybench.models.presets import PRESETS, has_address, resolve
 
     if embedding.model and (has_address(embedding.model) or place.find_card(embedding.model)):
         return _model(embedding.model, f"{key}.model", place)
     preset = PRESETS[embedding.provider]
-    host = place.host_of(embedding.base_url or preset.base_url)
+    try:
+        host = place.host_of(embedding.base_url or resolve(f"{embedding.provider}/model", place.environment).base_url)
+    except BadInput:
+        return Uses()  # an invalid address in an environment variable, which raises when the embedder is opened
     names = (embedding.env_var,) if embedding.env_var else preset.key_variables
     variable_key = f"{key}.envVar" if embedding.env_var else f"{key}.provider"
     return Uses(
@@ -301,7 +304,10 @@ def _model(name: str, key: str, place: _Place) -> Uses:
 
 
 def _other_variables(config: Record, uses: Uses, receiver: str) -> tuple[Use, ...]:
-    """Return each `${VAR}` of the config that is not among the credentials in `uses`; `receiver` gets its value."""
+    """Return each `${VAR}` of the config that is not among the credentials in `uses`.
+
+    `receiver` is the server, module or program that gets the values.
+    """
     section = config.data if _is_benchmark(config) else config  # only `data` may contain variables
     before: Place = ("data",) if _is_benchmark(config) else ()
     known = {(use.value, use.key) for use in uses.credentials}

@@ -1,4 +1,4 @@
-"""The chart of shares against a cost, and the places of the labels of its points."""
+"""The chart of shares, such as the share of right answers, against a cost; and the places of its points' labels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LABEL_WIDTH = 140
 """The assumed width of the label of a point, in pixels."""
 _TITLE = {"color": LIGHT["muted"], "fontWeight": "normal", "fontSize": 12}
 _LONGEST_NAME, _LONGEST_NARROW_NAME = 40, 26
-"""The most characters of a name beside its point: a longer one would leave no room for the chart."""
+"""The most characters of a name beside its point, in wide and narrow charts, so that it leaves room for the chart."""
 
 
 def frontier_spec(
@@ -45,7 +45,8 @@ def frontier_spec(
 ) -> Spec:
     """Return a chart of shares against a cost. A line joins the points that no other point beats in share and cost.
 
-    `cost_text` formats a cost for the label of its point; None: labels have names only, as in narrow charts.
+    `points` are pairs of a cost and a share. `cost_text` formats a cost for the label of its point; None: labels have
+    names only, as in narrow charts.
     """
     wide = _frontier(points, x_title, y_title, x_format, note, WIDTH, cost_text)
     slim = _frontier(points, x_title, y_title, x_format, note, NARROW, None)
@@ -77,7 +78,7 @@ def _frontier(
     scale, ticks = _cost_scale([cost for cost, _ in points])
     if ticks:
         axis |= {"title": shown_name(f"{x_title}, logarithmic"), "values": ticks}
-        axis["labelExpr"] = f"format(datum.value, '{axis.pop('format')}')"  # else all ticks have one SI prefix
+        axis["labelExpr"] = f"format(datum.value, '{axis.pop('format')}')"  # otherwise all ticks get the same SI prefix
     x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
     line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": LIGHT["muted"]}
     for rows in _neighbours(data, ticks, _LABEL_WIDTH / width):
@@ -114,8 +115,8 @@ def _frontier(
 def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:
     """Return the scale of the cost axis and its ticks.
 
-    The scale is logarithmic if costs differ by more than a factor of 10. A linear scale has no ticks here: Vega-Lite
-    chooses them.
+    The scale is logarithmic if costs differ by more than a factor of 10. For a linear scale, the list of ticks is
+    empty, and Vega-Lite chooses them.
     """
     positive = [cost for cost in costs if cost > 0]
     if not positive or max(positive) <= 10 * min(positive):
@@ -152,7 +153,7 @@ def _neighbours(
 def _has_room_before(
     row: Mapping[str, Any], data: Sequence[Mapping[str, Any]], ticks: Sequence[float], label_width: float
 ) -> bool:
-    """Return whether to put a label left of its point: it would leave the chart on the right, and there is room."""
+    """Return whether a label must be left of its point: right of it, the chart ends, and left of it, there is room."""
     end = max(_place(one["cost"], ticks) for one in data)
     place = _place(row["cost"], ticks)
     near = [
@@ -160,7 +161,8 @@ def _has_room_before(
         for one in data
         if one is not row
         and abs(one["label_at"] - row["label_at"]) < 2 * LABEL_GAP / HEIGHT
-        and _place(one["cost"], ticks) > place - 2 * label_width * end  # its own label stands after it
+        and _place(one["cost"], ticks)
+        > place - 2 * label_width * end  # near enough that its label, on its right, needs the room
     ]
     return place > 0.75 * end and not near
 

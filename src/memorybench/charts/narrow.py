@@ -9,16 +9,16 @@ from .look import CONFIG
 from .parts import BESIDE, NARROW, NARROW_NAME, NARROW_PAGE, ROW, SLIM, Spec, whole
 
 _NARROW_TITLE: Mapping[str, Any] = {**CONFIG["title"], "frame": "bounds", "limit": NARROW_PAGE}
-"""A title that is aligned with the names of rows."""
+"""The style of titles on narrow pages, where they are aligned with the names of rows."""
 
 
 def without_slim(spec: Spec) -> Spec:
-    """Return a spec for export, without the spec for narrow pages in it."""
+    """Return a spec for export, without the spec for narrow pages that `with_slim` adds."""
     return {name: part for name, part in spec.items() if name != "usermeta"}
 
 
 def narrow(spec: Spec) -> Spec:
-    """Return a spec for a page of 360 pixels: the one added by `with_slim`, or one with figures above their rows."""
+    """Return a spec for a page of 360 pixels: the one that `with_slim` added, else one with figures above the rows."""
     if own := spec.get("usermeta", {}).get(SLIM):
         return {**whole(own), "config": {**CONFIG, "title": _NARROW_TITLE}}
     slim = [_narrow_part(part) for part in spec.get("vconcat", [spec])]

@@ -40,7 +40,7 @@ TITLES = {
 def page_specs(stored: StoredRun, report: Report, leave_out: tuple[str, ...] = ()) -> dict[str, Spec]:
     """Return the specs of the charts of a run, by name, without those in `leave_out` and those without data.
 
-    The heat map is also left out if the report has a table that is shown as one.
+    The heat map is also left out if the report has a table that the page shades as a heat map.
     """
     run_charts, left_out = RunCharts(stored), set(leave_out)
     if any(isinstance(part, Table) and is_heat_map(part) for part in report.sections):
@@ -58,7 +58,10 @@ def html_report(stored: StoredRun, report: Report) -> str:
 
 @contextmanager
 def start_page() -> Iterator[MakePage]:
-    """Start a renderer and yield the function that makes the page of a run from its report."""
+    """Start a renderer and yield the function that makes the page of a run from its report.
+
+    Without vl-convert-python, no renderer is started, and the page has no charts.
+    """
     if not charts.is_installed():
         yield lambda stored, report: to_html(
             stored, report, comparison=_compare_subjects(stored), why_no_charts=charts.MISSING
@@ -86,7 +89,7 @@ def _drawn(drawing: Future[list[tuple[str, str]]]) -> list[tuple[str, str]]:
 def _compare_subjects(stored: StoredRun) -> RunComparison | None:
     """Return a comparison of a run's providers.
 
-    None if it has fewer than two, if they share no question, or if the run has too many trials or several shards.
+    None if the run has fewer than two, if they share no question, or if the run has too many trials or several shards.
     """
     if len(stored.parts) > 1 or stored.run.planned > _MOST_COMPARED:
         return None
@@ -96,5 +99,5 @@ def _compare_subjects(stored: StoredRun) -> RunComparison | None:
         return None
     try:
         return compare_sides([Side(name, run, name) for name in names])
-    except BadInput:  # nothing was measured, or nothing in common
+    except BadInput:  # nothing was measured, or the providers share no question
         return None

@@ -16,7 +16,7 @@ Spec = dict[str, Any]
 WIDTH = 420
 HEIGHT = 220
 ROW = 24
-"""WIDTH and HEIGHT are those of the axes, ROW is the height of a row in a chart with one row per name. In pixels."""
+"""In pixels: WIDTH and HEIGHT of the axes of a chart; ROW is the height of a row in a chart with one row per name."""
 NARROW = 190
 """The width of the axes on a page of 360 pixels."""
 NARROW_PAGE = 290
@@ -27,11 +27,11 @@ LABEL_GAP = 15
 LEADER = 22
 """The length in pixels of the line that joins a point to its label, if other points are near."""
 BESIDE: Mapping[str, Any] = {"value": WIDTH + 12}
-"""The position of figures: to the right of the axes."""
+"""The horizontal position of the figures of rows: right of the axes."""
 SHARES: Mapping[str, Any] = {"format": "%", "tickCount": 5}
 NO_AXIS: Mapping[str, Any] = {"title": None, "grid": False}
 SLIM = "slim"
-"""The key of `usermeta` that holds the spec for narrow pages."""
+"""The key, in the `usermeta` of a spec, of the spec for narrow pages."""
 _LONGEST_NAME = 60
 _GREY = "grey marks are baselines"
 _OPEN = "no mark: undecided, somewhere on the line"
@@ -58,7 +58,7 @@ class Estimate(Struct, frozen=True):
     `value` is the middle of the range, and is not drawn.
     """
     line: int = 0
-    """In a trend: the number of the line that joins this value with the others of the same number."""
+    """In a trend: the number of the line to which this value belongs. Values with different numbers are not joined."""
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -98,7 +98,7 @@ def captions_of(estimates: Sequence[Estimate]) -> list[str]:
 
 
 def layer(mark: Mapping[str, Any], **channels: Any) -> Spec:
-    """Return a layer with a mark in the colour of its row; with `color=None`, in the default colour."""
+    """Return a layer whose mark has the colour in the data's field `tone`; with `color=None`, the default colour."""
     tone = {"field": "tone", "type": "nominal", "scale": None}
     encoding = {"color": tone, **channels}
     return {"mark": dict(mark), "encoding": {name: one for name, one in encoding.items() if one is not None}}
@@ -153,9 +153,9 @@ def label_places(
     gap = pixels / height * (high - low)
     order = sorted(range(len(values)), key=lambda place: values[place])
     blocks: list[tuple[float, int]] = []
-    """Groups of labels that touch.
+    """Groups of labels that touch, as (sum, number of labels).
 
-    A group is the sum of the places that its members would give the first label, and the number of members.
+    Each label adds to the sum the place of the group's first label that would put this label at its own value.
     """
 
     def first(block: tuple[float, int]) -> float:

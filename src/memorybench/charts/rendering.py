@@ -20,21 +20,21 @@ from .parts import Spec
 
 FORMS = ("svg", "png", "pdf")
 COMMAND = (sys.executable, "-P", "-m", "memorybench.charts.rendering")
-"""The command of the process that draws charts. `-P`: it imports nothing from the current folder."""
+"""The command of the process that draws charts. With `-P`, Python imports nothing from the current folder."""
 DRAWING_ERRORS = (OSError, ValueError, subprocess.SubprocessError)
 """What `Renderer` and `render_in_child` raise if the process fails; pages are then shown without charts."""
 _VERSION = "5.20"
-"""The version of Vega-Lite."""
+"""The version of Vega-Lite that vl-convert-python uses."""
 _PIXELS = 3.0
 """Pixels of a PNG image per unit of the chart."""
 _WIDE = 720
-"""In pixels. A wider chart takes both columns of a page."""
+"""A chart that is wider than this, in pixels, takes both columns of a page."""
 _NAMES = {color: name for name, color in LIGHT.items()}
 _COLOR = re.compile(r'\b(fill|stroke)="(#[0-9a-f]{6})"')
 _NOT_INLINE = re.compile(
     r' (?:xmlns(?::xlink)?|version|role|aria-roledescription|font-family|class)="[^"<>]*"(?=[^<>]*>)'
 )
-"""SVG attributes that have no meaning, or another one, inside an HTML page."""
+"""Matches SVG attributes that have no meaning, or another meaning, inside an HTML page."""
 
 
 def check_installed(where: str) -> None:
@@ -106,7 +106,7 @@ class Renderer:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,  # Ctrl-C is for this process
+            start_new_session=True,  # Ctrl-C must reach only this process
         )
         return self
 
@@ -148,5 +148,5 @@ def _with_tone(row: Any, colors: Mapping[str, str]) -> Any:
 
 
 if __name__ == "__main__":
-    render({"data": {"values": [{}]}, "mark": "point"}, "svg")  # loads the renderer, before there are specs
+    render({"data": {"values": [{}]}, "mark": "point"}, "svg")  # loads the renderer while the parent makes the specs
     json.dump({title: render_inline(spec, title) for title, spec in json.load(sys.stdin).items()}, sys.stdout)

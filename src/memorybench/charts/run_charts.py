@@ -40,13 +40,13 @@ _STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge")
 
 
 class RunCharts(Struct, frozen=True, dict=True):
-    """The data of a run that charts need, each part computed once."""
+    """The data of a run for its charts. Each property is computed once."""
 
     stored: StoredRun
 
     @cached_property
     def measures(self) -> Mapping[str, Sequence[str]]:
-        """By benchmark: the measures to show. In suites that compare providers, only the headline measure."""
+        """The names of the measures to show, by benchmark. In suites that compare providers, only the headline."""
         main = suite_of(self.stored.run).main_measures(self.stored)
         overall = {name: self.stored.summary.overall(name) for name in self.stored.summary.benchmarks}
         if set(main) <= set(HEADLINES):
@@ -134,7 +134,10 @@ def _cells(
 
 
 def score_cost(charts: RunCharts) -> Spec | None:
-    """Return the chart of score against cost. Providers of unknown cost are left out and named; None: no costs."""
+    """Return the chart of score against cost; None if no provider has a cost above 0.
+
+    Providers of unknown cost are left out, and the chart names them.
+    """
     of_benchmarks = charts.stored.summary.question_costs
     if not any(cost for costs in of_benchmarks.values() for cost in costs.values()):
         return None
@@ -210,7 +213,10 @@ def trend_of(points: Sequence[tuple[Run, Measure]], subject: str, title: str) ->
 
 
 def _over_runs(points: Iterable[tuple[Run, Measure]], subject: str) -> list[Estimate]:
-    """Return the shares that have a value. A new line begins where settings or questions differ from the run before."""
+    """Return an Estimate per run whose measure has a value.
+
+    Its `line` is that of the run before, unless settings or questions have changed.
+    """
     found: list[Estimate] = []
     line, before = 0, None
     for run, measure in points:
@@ -282,9 +288,9 @@ def _frontier(
     x_format: str,
     cost_text: Callable[[float], str],
 ) -> Spec | None:
-    """Return the chart of the first benchmark that has values for two providers.
+    """Return the chart of shares against `costs` for the first benchmark that has both for at least two providers.
 
-    Providers whose cost is None are named as left out.
+    `costs` has a cost by benchmark and subject. Subjects whose cost is None are left out, and the chart names them.
     """
     for benchmark, names in charts.measures.items():
         points, left_out = [], []

@@ -36,7 +36,7 @@ def make_page(stored: StoredRun, report: Report) -> str | None:
 
 
 def missing_extra() -> str:
-    """Return a text on what report.html lacks because a package is not installed; "" if nothing."""
+    """Return a sentence if report.html is missing or has no charts because a package is not installed; otherwise ""."""
     if not html_report.is_installed():
         return f"No {HTML_FILE} was written: {html_report.MISSING}"
     if not charts.is_installed():

@@ -36,7 +36,7 @@ from .parts import (
 _NARROW_COLUMNS = 5
 _NARROW_CELL = 42
 _NARROW_RUNS = 6
-"""Limits on a page of 360 pixels: columns of a heat map, pixels of a cell, and runs of a trend."""
+"""On a page of 360 pixels: the most columns of a heat map, the most pixels of a cell, and the most runs of a trend."""
 _REASON_COLORS = {
     "failed": LIGHT["series-1"],
     "unscored": LIGHT["series-8"],
@@ -66,7 +66,7 @@ def forest(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
 def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
     """Return a heat map of shares by row and column; higher is darker.
 
-    The narrow version has upright headings and fewer columns.
+    The narrow version has vertical headings and fewer columns.
     """
     parts, slim = {}, []
     for title, cells in panels.items():
@@ -88,7 +88,7 @@ def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
                 {"labelAngle": -90, "labelLimit": NARROW_NAME, "labelAlign": "left"},
                 names,
             )
-            # names of columns may be as high as their limit, which the title does not know
+            # vertical names of columns take room below the title, which Vega-Lite does not reserve
             slim.append({"title": {"text": shown_name(title), "offset": 14}, **part} if not first else part)
     independent = {"scale": {"x": "independent"}}
     return with_slim(stacked(parts, resolve=independent), {"vconcat": slim, "resolve": independent})
@@ -169,7 +169,7 @@ def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> S
 def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
     """Return a chart of a share over runs, the oldest first. A line joins runs that differ only in their version.
 
-    The narrow version shows only the newest runs, with upright names and without dates.
+    The narrow version shows only the newest runs, with vertical names and without dates.
     """
     wide = {"labelExpr": "split(substring(datum.value, 4), '\\n')", "labelAngle": 0, "labelLimit": 90}
     upright = {"labelExpr": "split(substring(datum.value, 4), '\\n')[0]", "labelAngle": -90, "labelLimit": 110}
@@ -187,7 +187,7 @@ def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
 
 def _trend_part(rows: Sequence[Estimate], step: int, label: Mapping[str, Any]) -> Spec:
     y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**SHARES, "title": None}}
-    # a place makes names distinct; the label of the axis leaves it out
+    # a number before each name makes the names distinct; the labels of the axis leave it out
     names = ["\n".join(map(shown_name, one.name.split("\n"))) for one in rows]
     data = [
         {**one.plain(), "name": f"{place:04}{name}", "line": one.line}

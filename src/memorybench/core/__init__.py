@@ -1,6 +1,6 @@
 """The types that every other package uses. Imports pydantic, msgspec and the standard library only.
 
-What a benchmark has
+Questions and results
   conversation.py     turns, sessions, haystacks, and memories
   questions.py        questions with their gold answers, and datasets
   trials.py           one case for one subject, and its outcome
@@ -11,7 +11,7 @@ Protocols that other packages implement
   stores.py           memory stores that hygiene scenarios use
   agents.py           agents, and the record of their tool calls
   extraction.py       extractors, sources of traces, receivers of scores
-  operations.py       searches and writes of another program, read from its traces
+  operations.py       an agent's memory searches and writes, read from its traces
 
 A run
   plans.py            plan, jobs and steps: what a suite gives the engine

@@ -19,7 +19,10 @@ server."""
 
 
 class MemoryOperation(Record):
-    """A memory operation that a tool of the store's MCP server performed, as a call of memorybench's tool for it."""
+    """A memory operation that a tool of the store's MCP server performed, named as memorybench's own tool is named.
+
+    The store's config says which operation a tool performs, such as `remember` for a tool `add_memories`.
+    """
 
     operation: Operation
     user: str
@@ -34,7 +37,7 @@ class ToolCall(Record):
     session: int
     tool: str
     operation: Operation | None = None
-    """The memory operation of one of memorybench's tools; None for other tools (see `parts`)."""
+    """The memory operation, if one of memorybench's own tools was called; None for any other tool (see `parts`)."""
     user: str
     arguments: Mapping[str, Any] = {}
     result: str = ""
@@ -53,14 +56,14 @@ class ToolCall(Record):
     memorybench's tools, and for tools that the config does not name."""
 
     def as_operations(self) -> tuple[ToolCall, ...]:
-        """Return one call per item of `parts`, with the values of that item; if there are none, return this call."""
+        """Return one ToolCall per memory operation in `parts`; if `parts` is empty, return only this call."""
         if not self.parts:
             return (self,)
         return tuple(self.model_copy(update={**dict(part), "parts": ()}) for part in self.parts)
 
 
 class Served(Protocol):
-    """A running MCP server that passes an agent's tool calls to a store and records those of one session."""
+    """A running MCP server that passes the tool calls of one agent session to a store, and records them."""
 
     @property
     def url(self) -> str:
@@ -87,7 +90,8 @@ class Served(Protocol):
 
 
 Serve = Callable[[Path, int], AbstractAsyncContextManager[Served]]
-"""Serves the store in a folder to one session of an agent. The arguments are the folder and the session's number."""
+"""A function that serves a store to one session of an agent. Its arguments are the store's folder and the number of the
+session."""
 
 
 class Workplace(Record):
@@ -113,7 +117,7 @@ class AgentReply(Record):
     tool_calls: tuple[str, ...] = ()
     """The names of all tools that the agent's output says it called, not only memory tools."""
     memory_writes: tuple[Any, ...] = ()
-    """The arguments of the reported calls that write to a memory: the store, or the agent's built-in memory."""
+    """The arguments of each call in the agent's output that writes to a memory: to the store, or to the agent's own."""
 
 
 class Agent(Protocol):

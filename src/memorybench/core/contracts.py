@@ -29,7 +29,7 @@ class Scope(Record):
 
 @lru_cache(maxsize=256)
 def _scope_name(scope: Scope) -> str:
-    """Return the name of a scope. Cached, because every question about a haystack needs the same one."""
+    """Return the name of a scope. Cached, because every question about a haystack needs the same name."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{scope.run}-{scope.haystack}")
     return f"{readable[:43]}-{digest(scope)[:16]}"
 
@@ -83,10 +83,7 @@ class Batching(Protocol):
 
     @property
     def batch_size(self) -> int | None:
-        """The most sessions per call.
-
-        None, for a memory that lives in this process: all sessions of a haystack at once.
-        """
+        """The most sessions per call; None if there is no limit, which also says that the memory is in this process."""
         ...
 
     async def add_batch(self, scope: Scope, sessions: Sequence[Session]) -> Receipt: ...
@@ -97,7 +94,10 @@ class Restoring(Protocol):
     """A provider that needs the receipts of sessions that an earlier process added."""
 
     def restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Take over these receipts; send nothing. Called before this process uses a scope that was filled earlier."""
+        """Accept the receipts of all sessions that earlier processes added to the scope, without any request.
+
+        Called before this process first uses the scope.
+        """
         ...
 
 

@@ -45,11 +45,12 @@ class Trace(Record):
 
 
 class UnusableTrace(Trace):
-    """A trace that cannot be judged. It counts as failed; `problem` says why. Other traces are judged."""
+    """A trace that cannot be judged, because of `problem`. Its trial fails; the run continues with the other traces."""
 
     problem: str
     missing: str = ""
-    """The command-line option whose path finds nothing in this run; "" if it finds an invalid value."""
+    """The command-line option, such as `--output-path`, whose JSONPath finds nothing in the trace; "" if every JSONPath
+    finds something, but a value is invalid."""
 
 
 class TraceSource(Protocol):
@@ -57,7 +58,7 @@ class TraceSource(Protocol):
     def subject(self) -> Subject: ...
 
     def traces(self) -> AsyncIterator[Trace]:
-        """Yield traces page by page, oldest first if the source can sort."""
+        """Yield all traces, oldest first if the source can sort. A page is requested only when it is needed."""
         ...
 
 
@@ -67,6 +68,6 @@ class FeedbackSink(Protocol):
     async def post(self, trace: str, name: str, value: float, counts: Mapping[str, float], comment: str) -> None:
         """Send one score of a trace, with counts that explain it.
 
-        A repeated call creates no second score, because trace and score name determine its id.
+        The id of the score is derived from `trace` and `name`, so that a repeated call creates no second score.
         """
         ...

@@ -28,4 +28,4 @@ UPSERT_MEMORY, SEARCH_MEMORY, DELETE_MEMORY = "upsert_memory", "search_memory", 
 WRITES = frozenset({UPSERT_MEMORY, "create_memory", "update_memory"})
 MEMORY_OPERATIONS = frozenset({*WRITES, SEARCH_MEMORY, DELETE_MEMORY, "create_memory_store", "delete_memory_store"})
 EXISTING_MEMORY = "memorybench.memory.existing"
-"""The span attribute with the memory before an extraction, as JSON."""
+"""The name of the span attribute that contains, as JSON, the memory as it was before an extraction."""

@@ -52,7 +52,7 @@ def _score(name: str, value: float) -> Score:
 
 
 def exceeds(value: float, limit: float) -> bool:
-    """Return whether a value is above a limit by more than rounding: a mean of 0.3 may be 0.30000000000000004."""
+    """Return whether a value is above a limit by more than a rounding error, as in 0.1 + 0.2 = 0.30000000000000004."""
     return value > limit + 1e-9
 
 
@@ -84,9 +84,9 @@ class Metric(Protocol):
     def name(self) -> str: ...
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        """Return the numbers that the metric needs from an outcome.
+        """Return the numbers that the metric needs from an outcome; None to leave the outcome out.
 
-        None leaves the outcome out. An empty row is passed to `measure`, but is not counted in `n`.
+        An empty tuple is passed to `measure`, too, but the outcome does not count in `n`.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Memory searches and memory writes of another program, read from the traces that it exported."""
+"""An agent's memory searches and memory writes, read from the traces that the agent's program exported."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class MemoryWrite(Record):
     count: int | None = None
     """The number of memories that were written; None if unknown."""
     is_error: bool = False
-    """Whether one of the writes failed."""
+    """Whether at least one of the agent's write operations failed."""
     at: datetime | None = None

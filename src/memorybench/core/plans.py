@@ -62,8 +62,8 @@ class Steps(Protocol):
     ) -> T:
         """Return the recorded result of the step with this name and these inputs; if none, call `work` and record it.
 
-        `work` should parse the reply of a service: a reply that cannot be parsed is then not recorded, unless `work`
-        returns it as such.
+        `work` should also parse the reply of the service, so that a reply that cannot be parsed raises an error and is
+        not recorded.
         """
         ...
 
@@ -72,9 +72,10 @@ class Steps(Protocol):
         ...
 
     def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
-        """Return whether `once` would return a result that an earlier process or a run to reuse has recorded.
+        """Return whether `once` would return a result of an earlier process of this run, or of the run in `--reuse`.
 
-        With `shared`, any run of the results folder counts. May be False for a step that this process recorded.
+        With `shared`, a result of any run of the results folder counts. May be False for a step that this process
+        recorded.
         """
         ...
 
@@ -110,9 +111,9 @@ class Job(Struct, frozen=True):
     ordinal: int
     """The position of the trial in reports, independent of the order in which jobs are performed."""
     case: Case | Callable[[], Case | None] | None = None
-    """The case. It is recorded with its first outcome, so that a report does not need the dataset. A function is called
-    only at that moment; it may return None if the job would have created the case but failed. Then a later attempt
-    records the case."""
+    """The case, or a function that returns it. The case is recorded with its first outcome, so that a report does not
+    need the dataset. The function is called only then. It returns None if the job failed before it created the case; a
+    later attempt then records the case."""
     shown: Exhibit = NOTHING_SHOWN
     """The texts that a report shows if the job fails; otherwise it shows `Performed.shown`."""
     spends: bool = False

@@ -70,7 +70,8 @@ class Question(Case):
     """The name of a longer history that the haystack is the beginning of; empty if there is none. All beginnings of a
     history share one memory, which is filled once. A question is asked as soon as its haystack has been added."""
     asked_after: int = 0
-    """How many sessions or turns of the shared history the haystack has. Questions are asked in this order."""
+    """How many sessions or turns of the shared history are in the memory when the question is asked. Questions with a
+    smaller number are asked first."""
     cluster: str = ""
     """A name that dependent questions about different memories have in common; empty if there is none."""
 
@@ -82,7 +83,7 @@ class Question(Case):
 
     @property
     def query(self) -> str:
-        """The text to search the memory for: the question without its choices, because one of these is the answer."""
+        """The text to search the memory for: the question without its choices, one of which is the answer."""
         return self.without_choices or self.question
 
     @property

@@ -6,13 +6,13 @@ import re
 from collections import Counter
 
 _VARYING = re.compile(r"(?<!\bHTTP )(?<![\w-])[\w-]*\d[\w-]*")
-"""A number or an id, such as that of a request; not the status of a reply."""
+"""Matches a number or an id in a message, such as the id of a request, but not an HTTP status."""
 
 
 class Reasons:
-    """Counts messages. Messages that differ only in numbers and ids, such as that of a request, count as one.
+    """Counts messages. Messages that differ only in numbers and ids, such as the id of a request, count as the same.
 
-    Those with another HTTP status do not.
+    Messages with different HTTP statuses count as different.
     """
 
     def __init__(self) -> None:
@@ -26,9 +26,9 @@ class Reasons:
 
     @property
     def most_frequent(self) -> tuple[str, int]:
-        """The most frequent message and its count; ("", 0) if there is none.
+        """The most frequent message and its count; ("", 0) if no message was added.
 
-        Of messages that count as one, it is the first.
+        Of several messages that count as the same, this is the one that was added first.
         """
         kind, number = next(iter(self._counts.most_common(1)), ("", 0))
         return self._examples.get(kind, ""), number

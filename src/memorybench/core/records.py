@@ -58,7 +58,7 @@ class JsonTextHasher:
 
 
 def array_parts(values: Iterable[Any]) -> Iterator[str]:
-    """Yield parts of the canonical JSON of a list; joined, they are the whole text."""
+    """Yield the canonical JSON of a list in pieces, one value at a time. Joined, the pieces are the whole JSON text."""
     yield "["
     for place, value in enumerate(values):
         yield f",{canonical(value)}" if place else canonical(value)

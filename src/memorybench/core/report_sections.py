@@ -125,7 +125,7 @@ class Cases:
     title: str
     cases: tuple[Case, ...]
     total: int
-    """How many trials there are. More than `cases` has if the section lists only the worst."""
+    """How many trials there are. This is more than the length of `cases` if the section lists only the worst trials."""
     if_empty: str
     detail: bool = True
 

@@ -34,7 +34,7 @@ NOTHING = Spending()
 
 
 class Tally:
-    """Adds up what `charge` is called with inside the `with` block, including tasks that start in the block."""
+    """Adds up the costs that `charge` receives inside the `with` block, also from tasks that start in the block."""
 
     __slots__ = ("_token", "spent")
 

@@ -49,13 +49,13 @@ class StoredFact(NewFact):
 
 
 class Proposal(Record):
-    """A deletion or merge of facts that a memory's curator proposes or has made."""
+    """A deletion or merge of facts that a store's `curate` operation proposes or has made."""
 
     action: Literal["delete", "merge"]
     ids: tuple[str, ...]
     """The ids of the facts to remove."""
     kept: str | None = None
-    """The id of the fact that replaces them; None if none does."""
+    """The id of the fact that stays in place of the removed facts; None if there is none."""
     reason: str = ""
 
 
@@ -65,7 +65,7 @@ class Curation(Record):
 
 
 class MemoryStore(Protocol):
-    """A memory store, opened with `async with`. To open its folder again is to start a new session with the same facts.
+    """A memory store, opened with `async with`. Opening its folder again starts a new session with the same facts.
 
     An operation that the store does not support raises `Lacking`. A write that the store refuses raises `Refused`; any
     other failure raises `ServiceError`.
@@ -107,7 +107,7 @@ class Getting(Protocol):
     """A store that can read one fact by its id."""
 
     async def get(self, user: str, id: str) -> StoredFact | None:
-        """Return the fact with this id; None if there is none. Some stores raise ServiceError instead."""
+        """Return the fact with this id. If there is none, return None or raise ServiceError, depending on the store."""
         ...
 
 

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 TIMING = "target"
-"""Saved with a run: its durations are target times. In runs without it, which are older, they include waiting."""
+"""Saved with each run, to say that its durations are target times. Older runs do not have it; their durations include
+the time that memorybench itself waited."""
 
 
 class TargetTime:
-    """Measures the seconds of its `with` block, without `excluded` blocks in it or in threads that it calls."""
+    """Measures the seconds of its `with` block, minus the seconds of the `excluded` blocks in it."""
 
     __slots__ = ("_start", "_token", "excluded", "seconds")
 
@@ -40,7 +41,7 @@ _current: ContextVar[TargetTime | None] = ContextVar("memorybench_target_time", 
 
 @contextmanager
 def excluded() -> Iterator[None]:
-    """Exclude the time of this block from the target time. For blocks that only wait, or do work of memorybench."""
+    """Exclude the time of the `with` block from the target time, because memorybench itself waits or works in it."""
     start = time.monotonic()
     try:
         yield

@@ -23,7 +23,7 @@ class Uses(Struct, frozen=True):
     modules: tuple[Use, ...] = ()
     """Python code that the config names. Installed plug-ins are not listed."""
     images: tuple[Use, ...] = ()
-    """Container images. Those of a compose file are searched in its text, so that an unusual layout may hide some."""
+    """Container images. The images of a compose file are found by a search in its text, which may miss some."""
     sql: tuple[Use, ...] = ()
     hosts: tuple[Use, ...] = ()
     credentials: tuple[Use, ...] = ()
@@ -40,9 +40,9 @@ class Uses(Struct, frozen=True):
 
 
 class Consent(Struct, frozen=True):
-    """What the user allows configs that do not come with memorybench.
+    """What the user allows configs to do that do not come with memorybench.
 
-    Flags of each command give it; it is never saved.
+    The user gives it by flags of each command; it is never saved.
     """
 
     code: bool = False

@@ -134,7 +134,7 @@ class Http:
         """Send a GET request for a download, and yield the response, whatever its status. The caller reads its body.
 
         There is no total deadline, but a limit on the pause between two chunks. Redirects to other servers are
-        followed, so `headers` must not contain secrets; those from https to http are not.
+        followed, so `headers` must not contain secrets. A redirect from https to http is an error.
         """
         address = check_url(url, self._insecure)
         limits = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT, sock_read=LONGEST_PAUSE)
@@ -276,7 +276,10 @@ def _join(address: URL, response: aiohttp.ClientResponse, where: str) -> URL:
 
 
 def _translate(error: Exception, where: str, seconds: float, is_connected: bool) -> MemorybenchError:
-    """Return the error for a request without a valid reply; `uncertain` if the server may have received the request."""
+    """Return the error for a request that got no valid reply.
+
+    Its `uncertain` is True if the server may have received the request.
+    """
     if (reason := failure_reason(error)) and is_connected:
         return Transient(f"{where}: connection lost: {reason}", uncertain=True)
     if reason:

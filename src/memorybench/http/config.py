@@ -38,7 +38,7 @@ HeaderName = Annotated[str, AfterValidator(_check_header_name)]
 
 class Auth(Record):
     type: Literal["bearer", "token", "apikey", "none"]
-    """What is sent. `none`: nothing; `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
+    """Value of the header. `none`: no header; `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
     header: HeaderName = "Authorization"
     """Name of the header that contains the key."""
     prefix: str | None = None

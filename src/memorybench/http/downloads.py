@@ -49,7 +49,7 @@ async def download(http: Http, url: str, file: Path, *, cap: int, progress: Prog
 
 
 def _resume(file: Path, tag: Path) -> tuple[int, Mapping[str, str]]:
-    """Return how many bytes of the file an earlier download has left, and the request headers for the rest."""
+    """Return how many bytes an earlier download has written to the file, and the request headers for the rest."""
     whole = {"Accept-Encoding": "identity"}
     start = file.stat().st_size if file.exists() and tag.exists() else 0
     if not start:

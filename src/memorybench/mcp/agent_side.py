@@ -42,7 +42,7 @@ class AgentSide:
             self.in_flight[:] = [other for other in self.in_flight if other is not context]
 
     def role_of(self, context: Context) -> ClientRole:
-        """Return a client role with the agent's name and abilities, whose callbacks send requests to the agent."""
+        """Return a client role with the agent's name and abilities; its callbacks send the requests to the agent."""
         params = context.session.client_params
         if context.method == "initialize":
             with suppress(ValidationError):  # the SDK answers with the error

@@ -49,7 +49,7 @@ class Comparison(Record):
     adjusted_p: float | None = None
     """The p-value, adjusted for all comparisons made together (`holm`); equal to `p` if there is only this one."""
     significant: bool = False
-    """Whether the adjusted p-value is below 1 − LEVEL. The interval is not adjusted."""
+    """Whether `adjusted_p` is below 1 − LEVEL. `low` and `high` are not adjusted for other comparisons."""
     needed: int | None = None
     """About how many items are needed to detect a difference of this size at the level of `significant`; None if there
     is no difference, or the number is unknown."""
@@ -72,10 +72,10 @@ def compare(
     *,
     bounds: Bounds | None = None,
 ) -> Comparison:
-    """Compare two sides item by item. `first` and `second` are values by item, `clusters` the cluster of each item.
+    """Compare two sides item by item: `first` minus `second`, which are the values of the sides by item.
 
-    Items with a value on one side only are skipped. `bounds` are the smallest and largest possible value; by default 0
-    and 1 if every value is 0 or 1, else unbounded.
+    Items with a value on one side only are skipped. `clusters` has the cluster of each item. `bounds` are the smallest
+    and largest possible value; by default 0 and 1 if every value is 0 or 1, else unbounded.
     """
     items = sorted(first.keys() & second.keys())
     if not items:

@@ -57,9 +57,10 @@ class Drift(Record):
 
 
 def drifts(today: Mapping[str, Sequence[float]], baseline: Mapping[str, Sequence[float]]) -> tuple[Drift, ...]:
-    """Compare each measure of today with the baseline. Both arguments have the values of items, by measure.
+    """Return a Drift for each measure of `today`. Both arguments have the values of items, by measure.
 
-    The p-values are adjusted by Holm's method for all measures together.
+    If the baseline lacks the measure, the Drift has no difference; measures of the baseline alone are left out. The
+    p-values are adjusted by Holm's method for all measures together.
     """
     changes = [_drift(name, values, baseline.get(name, ())) for name, values in today.items()]
     # `holm` reads only p

@@ -216,7 +216,7 @@ def _spread(groups: Sequence[Sequence[float]], statistic: Statistic, weigh: Weig
 def _spread_or_items(
     rows: Sequence[Sequence[float]], groups: Sequence[Sequence[float]], statistic: Statistic, weigh: Weight
 ) -> Spread | None:
-    """Return the spread between clusters. If they are equal, which they are by chance, it is the one between `rows`."""
+    """Return the spread between clusters; if all clusters happen to be equal, return the spread between `rows`."""
     spread = _spread(groups, statistic, weigh)
     return spread if spread is None or spread.variance else _spread(_informative(rows, statistic), statistic, weigh)
 

@@ -137,7 +137,7 @@ class Total(_ScoreMetric, frozen=True):
 class Pooled(Struct, frozen=True):
     """A share computed from the sums of several scores, such as micro F1 of tp, fp and fn.
 
-    n counts the items whose own scores give a share: one of which nothing was due has no share.
+    n counts the items for which the share is defined: for micro F1, not those whose tp, fp and fn are all 0.
     """
 
     is_share: ClassVar[bool] = True

@@ -137,7 +137,7 @@ COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.columns)
 NARROW_COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.narrow_columns)
 
 PROVENANCE_UNKNOWN = "provenance_unknown"
-"""The name of a score of searches that found nothing, which do not show whether the provider reports sources."""
+"""Name of the score of a search that found nothing, and so does not show whether the provider reports sources."""
 
 
 class RetrievalMean(Struct, frozen=True):

@@ -81,7 +81,7 @@ def abandon_all() -> None:
 
 
 def _started_groups() -> list[int]:
-    """Return the child processes that lead a session of their own; an empty list on systems without /proc."""
+    """Return the ids of child processes that lead a session of their own; an empty list on systems without /proc."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # a process that has ended
@@ -104,7 +104,7 @@ def child_environment(environment: Mapping[str, str], own: Mapping[str, str], ho
 def make_private_home(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Create PRIVATE_FOLDERS in `home` and return the variables that name them.
 
-    PYTHONUSERBASE is one of these variables, so that the program finds Python packages that the user has installed.
+    The result also has PYTHONUSERBASE, so that the program finds Python packages that the user has installed.
     """
     variables = {}
     for name, place in PRIVATE_FOLDERS.items():

@@ -59,9 +59,9 @@ class Layout(Struct, frozen=True):
 
     kinds: Mapping[str, Kind]
     labels: Mapping[str, str]
-    """By label: the name of its column."""
+    """The name of the column of each label."""
     scores: Mapping[str, str]
-    """By score: the name of its column. The score `correct` is left out, because every export has that column."""
+    """The name of the column of each score, except of `correct`, whose column every export has."""
 
 
 def layout(outcomes: Iterable[Outcome]) -> Layout:
@@ -74,7 +74,7 @@ def layout(outcomes: Iterable[Outcome]) -> Layout:
     for outcome in outcomes:
         labels |= dict.fromkeys(outcome.trial.labels)
         scores |= dict.fromkeys(score.name for score in outcome.scores)
-    scores.pop("correct", None)  # a column of every export
+    scores.pop("correct", None)  # COLUMNS has it
     score_columns = {name: f"score_{name}" if name in COLUMNS else name for name in scores}
     taken = {*COLUMNS, *score_columns.values()}
     label_columns = {name: f"label_{name}" if name in taken else name for name in labels}
@@ -152,7 +152,7 @@ def _rubric_values(recorded: RecordedTrial) -> dict[str, Any]:
 
 
 def _gold_turns(case: Mapping[str, Any]) -> list[str] | None:
-    """Return the ids of the gold turns. Audit probes store whole turns, so their ids are taken from those."""
+    """Return the ids of the gold turns; None if the case has none. An audit probe has whole turns instead of ids."""
     turns = case.get("gold_context")
     found: list[str] | None = case.get("gold_turns") if turns is None else [turn["id"] for turn in turns if turn["id"]]
     return found

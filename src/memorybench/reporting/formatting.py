@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from memorybench.core.measures import Measure, exceeds
 from memorybench.core.report_sections import DECIMALS, Cell, Difference, Duration, Money, Part, Table
+from memorybench.text.quantities import quantity
 
 ABSENT = "–"
 UNKNOWN_PRICE = "?"
@@ -37,7 +38,7 @@ def cell_text(cell: Cell, shows: Part = "value") -> str:
 
 
 def footnotes(table: Table) -> list[str]:
-    """Return a line that explains the sign for an unknown price, if the table has one."""
+    """Return the line that explains the sign `?` for an unknown price, if a cell of the table has it; otherwise []."""
     cells = [cell for row in (*table.rows, *table.detail_rows) for cell in row]
     has_unknown_price = any(isinstance(cell, Money) and cell.dollars is None for cell in cells)
     return [f"{UNKNOWN_PRICE}: {_WHY_UNKNOWN}"] if has_unknown_price else []
@@ -119,9 +120,9 @@ def about(dollars: float) -> str:
 
 
 def total_cost(known: float, unknown: int, possible: float = 0.0) -> str:
-    """Return the cost of a run as text: its known cost, and `+ ?` if it has calls of unknown cost.
+    """Return the cost of a run as text: the `known` dollars, and `+ ?` if it has `unknown` calls of unknown cost.
 
-    If lost calls may have cost `possible` dollars, return both ends, such as `$0.20 to $0.30`, if they look different.
+    If lost calls may have cost `possible` dollars more, return a range such as `$0.20 to $0.30`.
     """
     text = " to ".join(dict.fromkeys((about(known), about(known + possible))))
     if not unknown:
@@ -130,18 +131,19 @@ def total_cost(known: float, unknown: int, possible: float = 0.0) -> str:
 
 
 def spent(cost: float | None, known: float, unknown: int, possible: float) -> str:
-    """Return what was spent as text: the cost or, if it is unknown, its known part, and what lost calls may have cost.
+    """Return a sum of costs as text: `cost` or, if that is None, its `known` part.
 
-    `unknown` is the number of calls of unknown cost.
+    `unknown` is the number of calls of unknown cost; `possible` is what lost calls may have cost in addition.
     """
-    text = f"{money(known)} + ? ({unknown} calls of unknown cost)" if cost is None and known else money(cost)
+    text = (
+        f"{money(known)} + ? ({quantity(unknown, 'call')} of unknown cost)" if cost is None and known else money(cost)
+    )
     return f"{text}, possibly {money(possible)} more" if possible else text
 
 
 def lost_calls(number: int) -> str:
     """Return a sentence without full stop about paid calls whose reply was lost; "" if there are none."""
-    calls = "1 paid call" if number == 1 else f"{number} paid calls"
-    return f"{calls} may have been charged without a result, or twice" if number else ""
+    return f"{quantity(number, 'paid call')} may have been charged without a result, or twice" if number else ""
 
 
 def money(dollars: float | None) -> str:
@@ -151,9 +153,9 @@ def money(dollars: float | None) -> str:
 
 
 def beside(limit: float, value: float, digits: int = 3) -> str:
-    """Return a value with `digits` decimals, or with as many more as show on which side of the limit it is.
+    """Return a value with `digits` decimals, or with more if these are needed to show on which side of the limit it is.
 
-    A value that differs from the limit only by rounding is shown as the limit.
+    A value that differs from the limit only by a rounding error is shown as the limit.
     """
     if not exceeds(value, limit) and not exceeds(limit, value):
         value = limit

@@ -22,7 +22,7 @@ FILE_NAME = ".progress"
 """The progress file in the folder of a run, while a process performs the run; `results --watch` reads it."""
 _HEADLINE_SCORES = ("correct", "rubric_score", "answer_f1", "recall@5")
 _WINDOW = 120.0
-"""In seconds. Rates are measured over this time only, because the beginning of a resumed run is faster."""
+"""Rates are measured over this many seconds only, because the beginning of a resumed run is faster."""
 _LONGEST_REASON = 200
 _REQUEST = re.compile(r"\b[A-Z]+ https?://\S+: ")
 """The method and address of a request in an error, which are removed to leave room for the reason."""
@@ -40,6 +40,7 @@ class Block(Record):
     added: int = 0
     """The number of sessions or turns (see `unit`) that were added to the memory."""
     to_add: int = 0
+    """The number of sessions or turns of all haystacks."""
     is_estimate: bool = False
     """Whether `to_add` is estimated, because some haystacks were not read yet."""
     unit: str = "sessions"
@@ -159,9 +160,9 @@ class _Counts:
 
     @property
     def to_add(self) -> int:
-        """The number of sessions of all haystacks. Those not read yet count with the average length of the others.
+        """The number of sessions of all haystacks. A haystack that was not read yet counts with the average length.
 
-        When every trial is done, it is the number that was added: a resumed run does not add all haystacks.
+        When every trial is done, this is the number that was added: a resumed run does not add all haystacks.
         """
         if self.done >= self.total:
             return self.added
@@ -197,7 +198,7 @@ class _Counts:
         )
 
     def _score(self) -> tuple[str, float, int] | None:
-        """Return the name and mean of the headline score so far, and the number of trials that have it, or None.
+        """Return the name and the mean of the headline score so far, and the number of trials that have it.
 
         None in a resumed run, whose earlier trials are not read again, and while some scored trials have no verdict.
         """
@@ -234,7 +235,7 @@ class RunProgress:
         self._redact = redact
         self._trials = _Rate()
         self.on_stage_end: Callable[[Block], None] | None = None
-        """Called when all sessions of a block were added, and when all its trials have an outcome."""
+        """Called twice per block: when all its sessions were added, and when all its trials have an outcome."""
         self.on_adding: Callable[[Adding], None] | None = None
         """Called when sessions were added."""
 
@@ -282,9 +283,9 @@ def _mean(values: list[float | None]) -> float | None:
 
 @contextmanager
 def published(progress: RunProgress, folder: Path) -> Iterator[None]:
-    """Write the progress into the run's folder every second inside the `with` block, then delete the file.
+    """Write the progress to a file in the run's folder every second inside the `with` block, then delete the file.
 
-    Other processes read it. Errors are ignored.
+    Other processes read the file. Errors in writing it are ignored.
     """
     path, draft = folder / FILE_NAME, folder / f"{FILE_NAME}.part"
 
@@ -322,7 +323,7 @@ def every_second(work: Callable[[], None]) -> Iterator[None]:
 
 
 def read_progress(folder: Path) -> Snapshot | None:
-    """Return the progress that another process wrote; None if there is none or another version wrote it."""
+    """Return the progress that another process wrote; None if there is no progress file or it cannot be read."""
     try:
         return Snapshot.model_validate_json(read_inside(folder.parent, f"{folder.name}/{FILE_NAME}"))
     except (OSError, ValueError):

@@ -13,7 +13,7 @@ from .json_document import to_json
 from .markdown import to_markdown
 
 _LONGEST_SUMMARY = 1024 * 1024
-"""In bytes. GitHub does not show a longer summary at all."""
+"""The most bytes of a summary. GitHub does not show a longer summary at all."""
 _CUT = "\n\n> The report is shortened: GitHub shows at most 1 MiB. The whole report is report.md in the run's folder.\n"
 
 
@@ -44,7 +44,7 @@ FORMATS: Mapping[str, tuple[str, Callable[[Report], str]]] = {
     "json": ("report.json", to_json),
     "markdown": ("report.md", to_markdown),
 }
-"""By name of a format: the name of the report file, and the function that renders it."""
+"""The name of the report file of each format, and the function that renders it."""
 HTML_FILE = "report.html"
 
 

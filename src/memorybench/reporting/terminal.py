@@ -23,6 +23,7 @@ from memorybench.core.report_sections import (
     Table,
     Text,
 )
+from memorybench.text.quantities import quantity
 from memorybench.text.sanitize import PLAIN, sanitize, shorten
 
 from .formatting import cell_text, footnotes
@@ -37,10 +38,10 @@ _NARROWEST = 10
 """The least width of a column that wraps, in characters."""
 
 _COMMAND = re.compile(rf"(`{PROGRAM} [^`]+`|(?<=: ){PROGRAM} [a-z].*$)")
-"""A command in a text: in backticks, or after a colon at the end of the text."""
+"""Matches a command in a text: in backticks, or after a colon at the end of the text."""
 _LAST_COMMAND = re.compile(rf": {PROGRAM} [a-z].*$")
 _LONGEST_CELL, _LONGEST_TEXT = 10_000, 1_000_000
-"""The most characters of a cell or note, and of a text such as a prompt, that are printed. More takes minutes."""
+"""The most characters that are printed of a cell or note, and of a text such as a prompt. More would take minutes."""
 
 
 def console() -> Console:
@@ -87,7 +88,10 @@ def show_hints(out: Console, hints: Mapping[str, str]) -> None:
 
 
 def _break_before_flags(command: str, width: int) -> str:
-    """Return a command, broken before flags into lines that fit the width. All but the last end with a backslash."""
+    """Return a command, broken before flags into lines that fit the width. All lines but the last end with a backslash.
+
+    A command with a quote is not broken.
+    """
     lines: list[str] = []
     for part in [command] if "'" in command else re.split(" (?=--)", command):
         if lines and len(lines[-1]) + len(part) + 7 <= width:
@@ -141,10 +145,10 @@ def show_section(out: Console, section: Section, whole_in: str = "report.md") ->
             for line in section.lines:
                 text = ": ".join(line) if isinstance(line, tuple) else line
                 _print_text(out, text, "bold yellow" if section.warning else "")
-        case Cases():  # details in our suites, but another package's suite may show them
+        case Cases():  # our suites mark them as details, but a suite of another package may show them
             for one in section.cases:
                 show_case(out, one)
-            out.print(f"{len(section.cases)} trials" if section.cases else section.if_empty)
+            out.print(quantity(len(section.cases), "trial") if section.cases else section.if_empty)
         case Provenance():
             pass  # the header shows the facts
         case _:
@@ -167,7 +171,7 @@ def show_table(out: Console, table: Table, whole_in: str = "a wider terminal") -
         drawn.add_row(
             *(RichText(_text(out, row[place], column.shows), style=_style(row[place])) for place, column in shown)
         )
-    out.print(_clean(out, table.title), style="bold")  # a title of rich's wraps at the table's width
+    out.print(_clean(out, table.title), style="bold")  # rich would wrap its own title at the table's width
     out.print(drawn)
     hidden = len(table.columns) - len(shown)
     if hidden:

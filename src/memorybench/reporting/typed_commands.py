@@ -11,9 +11,9 @@ from pathlib import Path
 
 PROGRAM = "memorybench"
 _AFTER_THE_NAME = "cannot|gives|has|knows|sets|starts|that|wrote"
-"""Words that follow the name in sentences about the program, such as "memorybench sets it"."""
+"""Words that follow the program's name in sentences that are not commands, such as "memorybench sets it"."""
 _COMMAND = re.compile(rf"(?<![\w./-])(?<!\ba )(?<!\bof )(?<!-m ){PROGRAM} (?!(?:{_AFTER_THE_NAME})\b)(?=[a-z-])")
-"""The program name before a verb; not in "a memorybench results file" or after "-m"."""
+"""Matches the program's name at the beginning of a command, but not in "a memorybench results file" or after "-m"."""
 
 
 def as_typed(text: str) -> str:

@@ -33,7 +33,7 @@ _ALL_NEARBY, _ALL = 0.9, 0.75
 """The share of the secret that its pieces must cover: within one text, and in several texts together. The second is
 lower, because encoded text that is split loses some characters."""
 _LONG = 24
-"""This many letters of a secret in a row prove it, even if they are spread over words of two letters."""
+"""So many letters of a secret in a row prove that it was stored, even if they are spread over words of two letters."""
 _MOST_LETTERS = 4_000
 """The most characters of all texts together. If there are more, words are not joined to find a secret in them."""
 _SHORTEST_ENCODED = 6
@@ -376,9 +376,10 @@ def _split(pieces: Iterable[_Piece], size: int, order: Sequence[str]) -> list[Si
 
 
 def _in_short_words(needle: str, texts: Mapping[str, str]) -> list[Sighting]:
-    """Return a sighting if consecutive whole words of two letters or more make up the secret, in one or several texts.
+    """Return a sighting if whole short words, in the order of the texts, spell most of the secret.
 
-    Large texts are not searched, and numbers are not searched for: their parts occur by chance.
+    Other words may be between them. Large texts are not searched, and numbers are not searched for, because short parts
+    occur there by chance.
     """
     if len(needle) < _SHORTEST_SPLIT or needle.isdigit() or sum(map(len, texts.values())) > _MOST_LETTERS:
         return []

@@ -1,4 +1,4 @@
-"""Detects credentials that are ordinary words or short numbers: seed phrases, door codes, a word to type when asked.
+"""Detects credentials that are ordinary words: seed phrases, a password to type when asked, a changed password.
 
 The value itself proves little here, so the words around it must be clear.
 """
@@ -107,7 +107,7 @@ def is_typed_word(match: re.Match[str]) -> bool:
     return looks_secret(value, technical=False) or re.fullmatch(r"[A-Za-z]{3,}(?:-[A-Za-z]{3,})+", value) is not None
 
 
-def changed_words(match: re.Match[str]) -> bool:
+def is_password_change(match: re.Match[str]) -> bool:
     """Return whether the groups `old` and `value` of a match could be a password before and after a change."""
     values = [match[name].rstrip(".,;!") for name in ("old", "value")]
     if values[0].lower() == values[1].lower():

@@ -191,7 +191,7 @@ _PART_END = re.compile(r"[-._!@#$%^&*?]+")
 
 
 def look_of(value: str) -> Look:
-    """Return how much a value looks like a password. It must not include quotes or final punctuation."""
+    """Return how much a value, without quotes and final punctuation, looks like a password."""
     if not looks_secret(value, technical=False) or is_hash_or_uuid(value) or not any(map(str.isalpha, value)):
         return Look.OTHER
     if _REFERENCE.fullmatch(value):
@@ -321,12 +321,12 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def sentence_after(text: str, start: int) -> str:
-    """Return the rest of the sentence after this offset."""
+    """Return the part of the sentence that is after this offset."""
     return _SENTENCE_END.split(text[start : start + _AFTER])[0]
 
 
 def sentence_before(text: str, end: int) -> str:
-    """Return the beginning of the sentence before this offset."""
+    """Return the part of the sentence that is before this offset."""
     before = text[max(end - _BEFORE, 0) : end]
     ends = [match.end() for match in _SENTENCE_END.finditer(before)]
     return before[ends[-1] :] if ends else before

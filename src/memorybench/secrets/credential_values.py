@@ -53,7 +53,7 @@ _TECHNICAL = re.compile(
     r"ctrl|alt|shift|cmd|wpa|ldap|saml|kerberos|jwt|m2m|s2s)(?:ql|sql|js)?(?:[-_/+.]?v?\d[\w.+/-]*|[-_/+.][\w.+/-]*)?|1password|7-?zip\w*",
     re.I,
 )
-"""Names of algorithms, protocols and products that contain a digit."""
+"""Names of algorithms, protocols and products, also with an ending: `sha256`, `oauth2`, `http-only`."""
 _LOCATION = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\w+://.*|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|md|py|js|ts|json|ya?ml|txt|"
     r"html?|toml|env|pem|[jt]sx|[cm]js|vue|go|rs|java|kt|cs|cpp|hpp?|rb|php|s?css|sql|lock|xml|csv|png|svg|jpe?g|exe|gz|"

@@ -127,7 +127,7 @@ def _accepts_name(match: re.Match[str]) -> bool:
 
 
 def _accepts_quoted(match: re.Match[str]) -> bool:
-    """Return whether the value is one word in quotes, of six letters or more at its beginning."""
+    """Return whether the match is a password in quotes that begins with six letters or digits."""
     is_word = is_chosen_word(match["value"]) and re.match(r"\w{6}", match["value"])
     return bool(match["quote"] and is_word) and _called(match) == "password"
 
@@ -165,7 +165,7 @@ _RULES = (
     _Rule("recovery phrase", _WALLET_WORDS, phrases.SEED_RUN, phrases.has_seed_phrase),
     _Rule("password", ("ask", "prompt"), phrases.WORD_TO_TYPE, phrases.is_typed_word),
     _Rule("password", ("ask", "prompt"), phrases.TYPE_AFTER_ASKED, phrases.is_typed_word),
-    _Rule("password", ("pass",), phrases.WORDS_FROM_TO, phrases.changed_words),
+    _Rule("password", ("pass",), phrases.WORDS_FROM_TO, phrases.is_password_change),
     _Rule("password", ("passwort", "kennwort"), phrases.GERMAN_WORD, phrases.is_german_word),
     _Rule("password", _PASSWORD_WORDS, _OWNED, _value_is(lambda value: not is_state(value))),
     _Rule("password", _PASSWORD_WORDS, _PHRASE, _value_is(is_passphrase, lambda value: value.count("-") >= _JOINTS)),

@@ -135,7 +135,7 @@ def _in_encoded_text(text: str) -> Kind | None:
 def _encoded(text: str) -> Iterator[Credential]:
     """Yield the credentials in encoded parts of a text.
 
-    Parts are decoded in batches, and one by one if a batch has one.
+    Several parts are decoded together, and again one by one if they contain a credential.
     """
     batch: list[re.Match[str]] = []
     for run in _encoded_runs(text):

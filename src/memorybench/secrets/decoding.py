@@ -317,7 +317,7 @@ def _from_base85(text: str) -> str:
 
 
 def _base85_bytes(run: str, digits: bytes) -> Iterator[bytes]:
-    """Yield the base85 text decoded from each of the first five characters on, also if it has invalid blocks."""
+    """Yield what base85 text decodes to from each of the first five characters on, also if it has invalid blocks."""
     values = run.encode().translate(digits) + bytes([84] * 4)
     blocks = zip(values, values[1:], values[2:], values[3:], values[4:], strict=False)
     numbers = [min((((a * 85 + b) * 85 + c) * 85 + d) * 85 + e, 0xFFFFFFFF) for a, b, c, d, e in blocks]

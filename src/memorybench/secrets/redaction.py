@@ -102,7 +102,7 @@ class _Secret:
 
 
 def _replacement(match: re.Match[str]) -> str:
-    """Return the replacement text. After a single backslash it begins with another one, so that JSON stays valid."""
+    """Return `[redacted]`; after an odd number of backslashes with one more before it, so that JSON stays valid."""
     before = match.string[max(0, match.start() - 64) : match.start()]
     backslashes = len(before) - len(before.rstrip("\\"))
     return f"\\{REDACTED}" if backslashes % 2 else REDACTED

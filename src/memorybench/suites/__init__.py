@@ -8,7 +8,7 @@ What a suite is
 
 A run
   starting.py running.py finished.py   checks it, performs it, reports it when it has ended
-  run_row.py fetching.py blocking.py model_runs.py unrecorded_steps.py   what these need
+  run_row.py fetching.py blocking.py model_runs.py unrecorded_steps.py   parts of starting and performing a run
   estimates.py thresholds.py gate.py   costs in advance, required values, comparison with a baseline
   sampling.py shards.py merging.py repeats.py   which cases, on which machine, how often
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memorybench.judging.judge import Judge
 
 Custom = Callable[[Question, str], Awaitable[float]]
-"""A scorer that the user supplies. It returns a number from 0 (the answer is wrong) to 1 (it is right)."""
+"""A scorer that the user supplies. It takes a question and an answer, and returns 0 (wrong) to 1 (right)."""
 
 RUBRIC_SCORE, RUBRIC_MET = "rubric_score", "rubric_met"
 """Names of two scores: the weighted mean of the items of a rubric, and 1 if every item is fully met, else 0."""
@@ -138,7 +138,7 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
         if scoring.judge is None:
             return Scored((), unscored=Failure(kind="Unreadable", message=str(error)))
         scores = []
-    is_decided = _value(scores, "correct") is not None  # choices and required or excluded texts decide alone
+    is_decided = _value(scores, "correct") is not None  # choices and required or excluded texts need no other scorer
     if scoring.embedder is not None and question.answers and not question.abstain:
         alike = await _similarity(scoring.embedder, question, response)
         scores.append(Score(name="similarity", value=alike))
@@ -216,7 +216,7 @@ def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]
         chosen = [Score(name=name, value=float(label in right)) for name in ("correct", "exact_match")]
         return _both(chosen, texts)
     if question.must_contain or (texts and not question.answers) or _value(texts, "correct") == 0:
-        return texts  # texts that are excluded do not make an answer right, and required ones do
+        return texts  # required texts make an answer right or wrong, excluded texts only wrong
     if question.abstain or not question.answers:
         return []  # only a judge can tell whether a free text abstains
     if question.answer_mode == "all":

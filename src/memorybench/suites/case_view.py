@@ -133,7 +133,7 @@ def _matching(
     matches = [trial for trial in trials if wanted in (None, name_of(trial))]
     if not matches:
         if set(names) == {""}:  # only scenarios and paired probes have variants
-            raise BadInput(flag, f"{preview(wanted)} not found: the case has only one", remedy=f"leave out {flag}")
+            raise BadInput(flag, f"{preview(wanted)} not found; the case has no variants", remedy=f"leave out {flag}")
         raise unknown_name(flag, f"{preview(wanted)} not found", str(wanted), names)
     return matches
 

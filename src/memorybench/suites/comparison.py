@@ -34,7 +34,7 @@ class CaseScores(Struct, frozen=True):
     labels: Mapping[str, str]
     asked: str
     rows: Mapping[str, tuple[float, ...]]
-    """By metric: the numbers it is computed from. A metric without a value for this case is absent."""
+    """By metric name: the numbers of the case that the metric needs. A metric without a value for it is absent."""
 
     @classmethod
     def of(cls, repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> "CaseScores":
@@ -209,9 +209,9 @@ def compare_measure(
 
 
 def _valued(metric: Metric, cases: Mapping[str, CaseScores]) -> set[str]:
-    """Return the cases that have a value.
+    """Return the keys of the cases that have a value.
 
-    If the measure of all cases is undefined, as recall without sources, return none.
+    If the measure over all cases is undefined, such as the recall of a provider without sources, return no keys.
     """
     keys = [key for key, case in cases.items() if metric.name in case.rows]
     whole = _measure(metric, cases, keys)
@@ -225,7 +225,7 @@ def _measure(metric: Metric, cases: Mapping[str, CaseScores], keys: Sequence[str
 
 
 def adjust(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the comparisons with p-values adjusted for all of them together."""
+    """Return the comparisons, with their p-values adjusted by Holm's method for all these comparisons together."""
     results = holm([pair.comparison for pair in pairs])
     tests = sum(result.p is not None for result in results)
     return [
@@ -327,9 +327,9 @@ def _group(
 def headline_choices(metrics: Sequence[Metric], main: Collection[str]) -> list[tuple[Metric, ...]]:
     """Return the measures by which the providers of a run are compared with its baselines.
 
-    Of each tuple, the first measure counts that both have a value of. `main` are the names of the suite's main
-    measures: they are alternatives if all can be the headline of a table, else each is compared. Only means of shares
-    can be compared here.
+    Each tuple stands for one comparison, by its first measure that both subjects have a value of. `main` are the names
+    of the suite's main measures: they are in one tuple if all of them can be the headline of a table; otherwise each is
+    in its own. Only means of shares can be compared here.
     """
     found = {metric.name: metric for metric in metrics if getattr(metric, "is_share", False)}
     shares = [found[name] for name in main if name in found and not hasattr(found[name], "statistic")]

@@ -37,7 +37,7 @@ def titles(pair: Pair) -> tuple[str, str]:
 
 
 def _numbered(pair: Pair, names: tuple[str, str]) -> tuple[str, str]:
-    """Return the names for a title, followed by "(side 1)" and "(side 2)" if the column headings say only that."""
+    """Return the names for a title, followed by "(side 1)" and "(side 2)" if column headings have these, not names."""
     return names if _column_names(pair) == pair.names else (f"{names[0]} (side 1)", f"{names[1]} (side 2)")
 
 

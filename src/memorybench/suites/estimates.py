@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .wiring import ResolvedModel
 
 REPLY_TOKENS, VERDICT_TOKENS, JUDGE_TOKENS = 60, 4, 260
-"""Usual sizes of an answer, a verdict, and a judge prompt without question and answer."""
+"""The usual numbers of tokens of an answer, of a verdict, and of a judge prompt without question and answer."""
 PROMPT_TOKENS = 80
 
 
@@ -31,7 +31,7 @@ class Estimate(Record):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def arm(self) -> str:
-        """The same as `subject`: its former name in JSON documents."""
+        """The value of `subject`, which JSON documents also have under its former name `arm`."""
         return self.subject
 
 

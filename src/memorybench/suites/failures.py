@@ -103,7 +103,7 @@ def not_found_text(outcome: Outcome) -> str:
 
 
 def is_failed_operation(outcome: Outcome) -> bool:
-    """Whether a trial is a search or write of another program that failed, and not judged wrong."""
+    """Whether a trial is a recorded search or write that failed and that no judge found wrong."""
     return outcome.score("succeeded") == 0 and outcome.score("correct") != 0
 
 

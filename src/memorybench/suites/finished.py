@@ -62,7 +62,7 @@ def find_finished(
 ) -> FinishedRun | None:
     """Return the run to resume, with its report, if all its trials are scored; otherwise None.
 
-    `options.resume` names the run; None is also returned if it names none. Call no subject: results come from the
+    `options.resume` names the run; None is also returned if it is None. No subject is called: results come from the
     journal. Save new thresholds and a new baseline run, and add tags. Write the reports again if they change or if the
     run's folder has none.
     """
@@ -136,7 +136,7 @@ def write_ci_files(finished: FinishedRun, options: RunOptions, redact: Callable[
 
 
 def exit_code(finished: FinishedRun, tell: Callable[[str], None]) -> int:
-    """Report every check to `tell`, and return the exit code of a run.
+    """Call `tell` with the text of every check, and return the exit code of a run.
 
     0: complete. 1: not complete, or with failed or unscored trials. 2: not allowed to start. 3: missed a threshold, a
     check of the suite or its baseline. 130: interrupted.

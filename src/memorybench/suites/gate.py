@@ -214,7 +214,7 @@ def check_baseline(
 
 
 def _has_common_case(prepared: PreparedRun, side: Side, benchmark: str, known: set[str]) -> bool:
-    """Whether the baseline run has one of the planned cases: with the same id and, if the data differs, content."""
+    """Whether the baseline run has one of the planned cases: the same id and, if the data differs, the same content."""
     cases = prepared.cases[benchmark]
     if is_same_data(prepared.fingerprints, side.run.fingerprints, benchmark):
         return bool(known & cases.keys() if isinstance(cases, Mapping) else known & cases)
@@ -252,7 +252,7 @@ def check_gate(stored: StoredRun) -> Gate | None:
             baseline=baseline.run, checks=(Check(where=stored.run.id, name="baseline", text=text, missed=True),)
         )
     renamed = {ALIASES[name]: drop for name, drop in baseline.max_drop.items() if ALIASES.get(name) in measures}
-    gate = judge(comparison, baseline.run, {**baseline.max_drop, **renamed})
+    gate = check_comparison(comparison, baseline.run, {**baseline.max_drop, **renamed})
     label = shard_label(stored.runs)
     if not label:
         return gate
@@ -286,8 +286,8 @@ def report_of(stored: StoredRun) -> Report:
     return add_checks(suite_of(stored.run).report(stored), *run_checks(stored))
 
 
-def judge(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float]) -> Gate:
-    """Check each compared measure, and return the result.
+def check_comparison(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float]) -> Gate:
+    """Check each measure of a comparison with the run `baseline`, and return the results.
 
     A measure misses its check if it is significantly worse than in the baseline run, if it is worse by more than its
     `max_drop`, or if only the baseline run has a value. Significant: the two-sided p-value, adjusted by Holm's method

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from .run_comparison import RunComparison
 
 Charts = Callable[[], Sequence[tuple[str, str]]]
-"""Returns the titles of the charts and the charts as SVG."""
+"""A function that returns (title, SVG) of each chart."""
 MakePage = Callable[["StoredRun", "Report"], str | None]
 StartPage = Callable[["Run"], AbstractContextManager[MakePage]]
-"""A context manager for a run whose trials have ended. It returns a function that makes the page from the report."""
+"""A function that takes a run whose trials have ended, and returns a context manager. This yields a function that makes
+the page of the run from its report."""
 FEWEST_CHARTED = 20
-"""Runs with fewer questions than this get no charts: drawing takes longer than the run, and its intervals are wide."""
+"""Runs with fewer questions than this get no charts: drawing takes longer than such a run, whose intervals are wide."""
 MISSING = "jinja2 is not installed; pip install 'memorybench[view]'"
 _LONGEST_VALUE = 1000
 _PATH = re.compile(
@@ -193,7 +194,10 @@ def _verdict_on(
 
 
 def _significance(others: Sequence[tuple[str, bool]]) -> str:
-    """Return in words which of the others the best one is significantly better than."""
+    """Return in words than which other subjects the best one is significantly better.
+
+    `others` are their names, each with whether the best one is significantly better.
+    """
     beaten = list(dict.fromkeys(name for name, significant in others if significant))
     if len(beaten) == len(dict(others)):
         return f"significantly better than {'all others' if len(beaten) > 1 else beaten[0]}"

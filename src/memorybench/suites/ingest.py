@@ -46,7 +46,7 @@ class Haystacks(Protocol):
 
 
 def history_stages(questions: Iterable[Question]) -> dict[str, list[str]]:
-    """Return, by history that several questions share, the haystacks that are its beginnings, shortest first."""
+    """Return, by history that questions share, the ids of the haystacks that are beginnings of it, shortest first."""
     lengths: dict[str, dict[str, int]] = {}
     for question in questions:
         if question.shared_history:
@@ -237,7 +237,7 @@ class Ingest:
         self._cleared.discard(scope.haystack)
         recorded = (
             () if self._in_process else await self._restore_recorded(steps, scope, adds)
-        )  # first: a later add may need its receipts
+        )  # before the first add, which may need these receipts
         if not recorded and not earlier:
             await self._check_empty(steps, scope, store)
         added, total = 0, sum(len(add.sessions) for add in adds)
@@ -389,7 +389,10 @@ class Ingest:
         return recorded
 
     async def leave(self, steps: Steps, haystack: str) -> None:
-        """Count a question as answered; after the last question of a haystack, clear its memory."""
+        """Count a question as done, also if it failed. After the last question about a memory, clear that memory.
+
+        Haystacks that are stages of one history share a memory.
+        """
         self._pending[haystack] -= 1
         if all(self._pending[stage] <= 0 for stage in self._same_memory(haystack)):
             await self.clear(steps, haystack)
@@ -489,5 +492,5 @@ def _split_by_turn(session: Session) -> list[Session]:
 
 
 def still_pending(questions: Iterable[tuple[str, str]], scored: Collection[str]) -> Counter[str]:
-    """Count the questions of each haystack that are not scored yet. `questions` are trial keys with haystack ids."""
+    """Count the questions of each haystack that are not scored yet. `questions` are (trial key, haystack id) pairs."""
     return Counter(haystack for trial, haystack in questions if trial not in scored)

@@ -117,7 +117,7 @@ def _header(summary: Summary, spec: Mapping[str, Any], result: Result, tally: _T
         "run": summary.run_id,
         "program": summary.program,
         "notes": [f"{kind}: {text}" for kind, text in summary.notes],
-        # a step may serve several subjects: the cost of one is known only where it is the only one
+        # subjects may share a step: the cost of a subject is known only if the run has no other subject
         **({} if alone else {"usage_of_the_whole_run": usage}),
     }
     failure = tally.failure if summary.status == "complete" and not tally.completed else None
@@ -255,7 +255,7 @@ def _sample(outcome: Outcome, epoch: int, at: str, case: Mapping[str, Any], mode
 
 
 def _labels(outcome: Outcome) -> dict[str, Any]:
-    """Return the labels of a trial for the metadata of its sample. Our other values are under the key "memorybench"."""
+    """Return a trial's labels as metadata of its sample, and status, cluster and context under "memorybench"."""
     own = {"status": outcome.status, "cluster": outcome.trial.cluster, "context": outcome.shown.context}
     if outcome.failure is not None:
         own["failure"] = f"{outcome.failure.kind}: {outcome.failure.message}"
@@ -284,7 +284,7 @@ def _key(outcome: Outcome) -> Key:
 
 
 def _model(spec: Mapping[str, Any]) -> str | None:
-    """Return the answering model; None if the run measures retrieval only."""
+    """Return the name of the answering model; None if the run measures retrieval only."""
     return spec.get("answerer", spec.get("reader")) if spec.get("answered") else None
 
 

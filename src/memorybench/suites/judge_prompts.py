@@ -41,7 +41,7 @@ def prompt_text(given: str, flag: str) -> str:
 def judge_prompts(config: BenchmarkConfig | None, override: str | None = None) -> JudgePrompts:
     """Return the judge prompts of a benchmark; without a config, the bundled ones by question type.
 
-    `override`, from --judge-prompt, replaces them.
+    `override`, the value of --judge-prompt, replaces all of them.
     """
     replacement = None
     if override is not None:

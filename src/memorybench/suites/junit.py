@@ -19,7 +19,8 @@ _RESULTS = {"scored": "failure", "unscored": "error", "failed": "error", "skippe
 """By status of a trial: the XML element that its testcase gets if the trial is a failure."""
 _UNDECIDED = "nothing says whether the result is right: no judged answer, and no gold evidence or no known sources"
 _UNDECIDED_FACTS = "it is undecided whether the written facts are right; --judge-model lets a judge decide"
-"""Why a trial is skipped that is neither right nor wrong."""
+"""Why the testcase of a trial that is neither right nor wrong is skipped: `_UNDECIDED_FACTS` for an extraction,
+`_UNDECIDED` for other trials."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -86,5 +87,5 @@ def _message(outcome: Outcome) -> str:
 
 
 def _text(text: str) -> str:
-    """Replace characters that XML does not allow with U+FFFD."""
+    """Remove control characters, and replace other characters that XML does not allow with U+FFFD."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", sanitize(text))

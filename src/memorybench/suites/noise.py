@@ -1,4 +1,4 @@
-"""Noise: how much answers and verdicts vary between repeats, and how many questions show a given difference."""
+"""Noise: how much answers and verdicts vary between repeats, and how many questions a given difference needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .stored_run import StoredRun
 from .summary import headline
 
 DETECTED = (2.0, 5.0, 10.0)
-"""Reports say how many questions are needed to detect these differences, in points, unless --detect names others."""
+"""The differences, in percentage points, for which reports say how many questions they need; --detect replaces them."""
 _EXPLANATION = (
     "Standard deviations in points. `answers changed` and `scores changed` are shares of questions whose repeats are"
     " not all alike.",
@@ -36,8 +36,8 @@ class NeededQuestions(Record):
     with_repeats: int | None
     """The number of questions needed if each is repeated as often as in this run.
 
-    `without_repeats` is their number if each is asked once. Both are None if the variance is 0 or cannot be estimated,
-    for example because all questions are about one history.
+    `without_repeats` is the number needed if each question is asked once. Both are None if the variance is 0 or cannot
+    be estimated, for example because all questions are about one history.
     """
 
 
@@ -87,7 +87,7 @@ class _Values:
 
 
 def headline_measures(run: StoredRun) -> dict[str, tuple[str, ...]]:
-    """Return, by benchmark, the measure that its table shows first."""
+    """Return, by benchmark, the name of its headline measure in a tuple."""
     return {benchmark: (headline(run.summary.overall(benchmark)),) for benchmark in run.summary.benchmarks}
 
 

@@ -1,6 +1,6 @@
 """Reports errors in recorded data that does not have the structure that memorybench writes.
 
-Checksums detect a row that was changed; they do not detect one that another program, or another version, wrote.
+Checksums detect rows that were changed. They do not detect rows that another program or another version wrote.
 """
 
 from __future__ import annotations

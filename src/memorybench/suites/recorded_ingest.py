@@ -20,20 +20,20 @@ from .replayed_steps import Contradiction, ReplayedSteps
 class RecordedIngest(Struct, frozen=True):
     subject: Subject
     haystack: Callable[[str], Haystack] | None = None
-    """A function that returns a history of the dataset by id; None if the data is not available."""
+    """A function that returns a haystack of the dataset by id; None if the data is not available."""
     _digests: dict[str, str] = field(default_factory=dict)
-    """By id: the digests of histories, computed when first needed."""
+    """The digests of haystacks by id, computed when first needed."""
 
     async def search(self, steps: Steps, haystack: str, query: str, limit: int) -> Sequence[Memory]:
         """Return the recorded result of a search.
 
-        Raise Contradiction if the recorded search had other inputs.
+        Raise Contradiction if the recorded search had other inputs, Unreadable if no search is recorded.
         """
         assert isinstance(steps, ReplayedSteps)
         if "search" not in steps.unused():
             # its key is not known here: a failed step of the trial may be this search
             (steps.failed if steps.has_failures else steps.missing).append("search")
-            raise Unreadable("the run does not record the step search")
+            raise Unreadable('the run has not recorded the step "search"')
         step = steps.next("search")
         expected = {"query": query, "limit": limit, "provider": self.subject.plain()}
         for name, value in expected.items():
@@ -41,7 +41,7 @@ class RecordedIngest(Struct, frozen=True):
                 raise Contradiction(f"the {name} of the recorded search differs from that of the trial")
         if self.haystack is not None:
             if not self._is_about(self.haystack(haystack), step.inputs.get("haystack")):
-                raise Contradiction("the recorded search was made in another history than that of the trial")
+                raise Contradiction("the recorded search was made in another history than the trial's")
             if step.inputs.keys() == {*expected, "haystack"}:
                 steps.same_inputs.append(step_key("search", canonical(step.inputs)))
         return Retrieved.model_validate(step.result).memories

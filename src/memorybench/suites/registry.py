@@ -78,7 +78,7 @@ def suite_of(run: Run) -> Suite:
 
 
 def named_as_in_reports(outcome: Outcome) -> Outcome:
-    """Return an outcome whose expected and actual result have the words of its suite's reports."""
+    """Return an outcome with its expected and actual result renamed as the reports of its suite name them."""
     found = suite(outcome.trial.suite)
     return outcome if found is None else found.named_as_in_reports(outcome)
 
@@ -88,7 +88,10 @@ def _plugins() -> Iterator[Suite]:
 
 
 def load_plugins(group: str, kind: str) -> Iterator[Any]:
-    """Load what other installed packages register in `group`. What cannot be loaded is skipped with a warning."""
+    """Yield the objects that other installed packages register in an entry point group.
+
+    An object that cannot be loaded is skipped with a warning on standard error; `kind` names it there.
+    """
     from memorybench.files.entry_points import third_party_points
 
     for point in third_party_points(group):

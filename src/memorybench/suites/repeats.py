@@ -20,7 +20,7 @@ T = TypeVar("T")
 class _RepeatSteps(Struct, frozen=True):
     """The steps of the second or a later repeat.
 
-    The repeat's number is a step input, so no result of another is reused.
+    The repeat's number is an input of each step, so that no result of another repeat is reused.
     """
 
     steps: Steps
@@ -56,12 +56,12 @@ class _RepeatSteps(Struct, frozen=True):
 
 
 def steps_of_repeat(steps: Steps, repeat: int) -> Steps:
-    """Return the steps of a repeat. Those of the first are the same as in a run without repeats."""
+    """Return the steps of a repeat. The first repeat has the same steps as a run without repeats."""
     return steps if repeat == 1 else _RepeatSteps(steps, repeat)
 
 
 async def open_repeats(model: ResolvedModel, stack: AsyncExitStack, seed: int | None, repeats: int) -> list[Model]:
-    """Open one model for all repeats or, with a `seed`, one model for each: with seed, seed + 1 and so on."""
+    """Return one model per repeat: the same for all or, with `seed`, models with the seeds seed, seed + 1 and so on."""
     if seed is None:
         return [await model.open(stack)] * repeats
     return [await model.open(stack, seed=seed + place) for place in range(repeats)]

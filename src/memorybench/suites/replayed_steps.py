@@ -79,13 +79,13 @@ class ReplayedSteps(Struct):
     ) -> T:
         key = step_key(name, canonical(inputs))
         if inputs.get("attempt", 1) > 1 and key not in self.keys and self.failed[-1:] == [name]:
-            # a judge is not asked again if its first call failed otherwise than by an unreadable reply
-            raise Unreadable(f"the step {name} failed, and the run did not try it again")
+            # a judge is asked again only after an unreadable reply, not after another error
+            raise Unreadable(f'the step "{name}" failed, and the run did not repeat it')
         step = self._find(name, key)
         if step is None:
-            # the key of a call that failed, such as an unreadable reply of the judge, is one of the outcome
+            # the outcome also names the keys of steps that failed, such as by an unreadable reply of the judge
             (self.failed if key in self.keys else self.missing).append(name)
-            raise Unreadable(f"the run does not record the step {name}")
+            raise Unreadable(f'the run has not recorded the step "{name}"')
         try:
             result = TypeAdapter(returns).validate_json(canonical(step.result))
         except ValidationError as error:
@@ -112,7 +112,7 @@ class ReplayedSteps(Struct):
         """Return the next unused step of that name, whatever its inputs are. Raise Contradiction if there is none."""
         step = self._find(name, "")
         if step is None:
-            raise Contradiction(f"the trial has a result, but its step {name} is not recorded")
+            raise Contradiction(f'the trial has a result, but its step "{name}" is not recorded')
         return step
 
     def model_of(self, *names: str) -> Subject | None:
@@ -192,10 +192,10 @@ class RecordedRun(Struct, frozen=True):
     """The recorded cases, by benchmark and case id."""
     steps: Mapping[str, ReplayedStep]
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
-    """Datasets by benchmark; without those not on this machine, or with another fingerprint than the recorded one."""
+    """The datasets, by benchmark, that are on this machine and have the recorded fingerprint."""
     audit_datasets: Mapping[str, AuditDataset] = field(default_factory=dict)
-    """Conversations by dataset id. They have the recorded fingerprint and come from this machine or the recorded
-    text."""
+    """The audit datasets, by id, that have the recorded fingerprint. They are read from this machine or from the text
+    that the run recorded."""
     _judges: dict[str, Subject | None] = field(default_factory=dict)
 
     @property
@@ -203,9 +203,9 @@ class RecordedRun(Struct, frozen=True):
         return {**self.datasets, **self.audit_datasets}
 
     def knows_inputs(self, steps: ReplayedSteps) -> bool:
-        """Return whether each of these steps must have its recorded inputs.
+        """Return whether today's code must make the recorded inputs of each of these steps.
 
-        False if some differ and another version made the run, or if `knows_judge` is False.
+        False if some inputs differ and another version made the run, or if `knows_judge` is False.
         """
         return self.knows_judge(steps) and (not steps.other_inputs or self.is_of_this_version)
 
@@ -219,7 +219,7 @@ class RecordedRun(Struct, frozen=True):
         return not name or not steps.has_failures or self._recorded_judge(str(name)) is not None
 
     def judge(self, steps: ReplayedSteps) -> SilentModel | None:
-        """Return the judge of a trial, which gives recorded replies; None if the run has no judge.
+        """Return a model that gives the recorded replies of a trial's judge; None if the run has no judge.
 
         If the trial has no recorded verdict, the settings of the judge are taken from other trials.
         """
@@ -254,11 +254,11 @@ class Rescorer:
     """
 
     def changed_cases(self, dataset: Any) -> Sequence[str] | None:
-        """Return the ids of recorded cases that differ from a dataset."""
+        """Return the ids of recorded cases that differ from a dataset; None if the suite cannot compare them."""
         return None
 
     def selected_cases(self, dataset: Any) -> Collection[str] | None:
-        """Return the ids of the cases that the run's settings select from a dataset."""
+        """Return the ids of the cases that the run's settings select from a dataset; None if the suite cannot tell."""
         return None
 
     def trials_of_case(self, case: Mapping[str, Any] | None) -> Collection[tuple[str, int]] | None:
@@ -273,11 +273,11 @@ class Rescorer:
         return None
 
     def judge_calls(self, case: Mapping[str, Any]) -> int | None:
-        """Return how many verdicts a trial of a case needs, which determines the number of canaries."""
+        """Return how many verdicts a trial of a case needs, to compute the number of canaries; None if unknown."""
         return None
 
     def derived_settings(self) -> Mapping[str, Any] | None:
-        """Return the settings that follow from the cases and the data."""
+        """Return the settings that follow from the cases and the data; None if the suite cannot derive any."""
         return None
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
@@ -285,7 +285,7 @@ class Rescorer:
 
         Raise CannotRescore if they cannot be computed, Lacking if today's code would skip the trial.
         """
-        raise CannotRescore("the suite cannot do that")
+        raise CannotRescore("the suite cannot compute scores again")
 
 
 class SilentModel(Struct, frozen=True):

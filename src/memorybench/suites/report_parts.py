@@ -15,6 +15,7 @@ from memorybench.metrics.intervals import Interval
 from memorybench.metrics.rates import NARROW, is_wide
 from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN
 from memorybench.reporting import formatting
+from memorybench.text.quantities import quantity
 from memorybench.text.sanitize import shorten
 
 from .comparison import Pair
@@ -158,7 +159,11 @@ def warnings(summary: Summary) -> tuple[str, ...]:
     if summary.status != "complete":
         state = "has not ended" if summary.status == "running" else f"is {summary.status}"
         is_begun = summary.pending < counts["planned"]
-        part = ": the figures cover the trials finished so far, which are no random sample" if is_begun else ""
+        part = (
+            ": the figures cover only the trials finished so far; those of the remaining trials may differ"
+            if is_begun
+            else ""
+        )
         lines.append(f"The run {state}{part}.")
     if counts["planned"] and counts["unscored"] / counts["planned"] > _MAX_UNSCORED:
         share = formatting.share(counts["unscored"] / counts["planned"])
@@ -167,19 +172,15 @@ def warnings(summary: Summary) -> tuple[str, ...]:
         reason = (
             f"{one.reason[:_LONGEST_REASON].rstrip('. ')} ({one.times} of them)" if one.reason else "unknown reason"
         )
-        lines.append(f"{one.benchmark} × {one.subject}: {_trials(one.failed)} failed, most often: {reason}")
+        lines.append(f"{one.benchmark} × {one.subject}: {quantity(one.failed, 'trial')} failed, most often: {reason}")
     if counts["failed"]:
-        lines.append(f"{_trials(counts['failed'])} failed: memorybench results {summary.run_id} --failures")
+        lines.append(f"{quantity(counts['failed'], 'trial')} failed: memorybench results {summary.run_id} --failures")
     if "with queue" in summary.timing and summary.stages:
         lines.append("Durations include waits for a thread of memorybench: an earlier version began the run.")
     if summary.possibly_charged_twice:
         lines.append(f"{formatting.lost_calls(summary.possibly_charged_twice)}.")
     others = [(kind, text) for kind, text in summary.notes if kind != _SELF_JUDGED]
     return (*lines, *(text if text.startswith(kind) else f"{kind}: {text}" for kind, text in others))
-
-
-def _trials(number: int) -> str:
-    return "1 trial" if number == 1 else f"{number} trials"
 
 
 def accounting(summary: Summary) -> str:
@@ -245,7 +246,10 @@ def score_tables(
     labels: Iterable[str],
     group_measures: tuple[str, ...],
 ) -> list[Table]:
-    """Return, for each subject, a table of all measures, and one table per label with a row per group."""
+    """Return, for each benchmark and subject, a table of all measures, then a table for each label.
+
+    The table of a label has a row per group with data, at most _MAX_GROUPS; with fewer than two rows, it is left out.
+    """
     tables = []
     for benchmark in summary.benchmarks:
         for result in summary.overall(benchmark):
@@ -258,9 +262,10 @@ def score_tables(
 
 
 def difference_tables(summary: Summary, benchmark: str) -> list[Table]:
-    """Return a table of each provider's difference from each baseline, for each measure by which they are compared.
+    """Return one table per measure: the difference of each provider from each baseline on a benchmark.
 
-    Return none without both. Providers without a value of the headline measure are compared by another measure.
+    Return [] if the run has no providers or no baselines. Providers without a value of the headline measure are
+    compared by another measure.
     """
     pairs = [pair for pair in summary.differences if pair.benchmark == benchmark]
     return [
@@ -348,7 +353,7 @@ def _step_row(stage: Stage) -> tuple[str | int | Duration | Money | None, ...]:
 
 
 def is_failure(outcome: Outcome) -> bool:
-    """Whether a trial has no score, the first of its VERDICTS is 0, or it is a recorded operation that failed."""
+    """Whether a trial has no score, its first score in VERDICTS is 0, or it is a recorded operation that failed."""
     verdict = next((value for name in VERDICTS if (value := outcome.score(name)) is not None), None)
     return outcome.status != "scored" or verdict == 0 or outcome.score("succeeded") == 0
 
@@ -385,5 +390,5 @@ def _turn_line(turn: Mapping[str, Any]) -> str:
 
 
 def shorten_line(text: str, longest: int) -> str:
-    """Return a text on one line, cut after `longest` characters."""
+    """Return a text on one line of at most `longest` characters; … replaces the end of a longer one."""
     return shorten(" ".join(text.split()), longest)

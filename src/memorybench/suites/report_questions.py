@@ -158,7 +158,7 @@ def _memories(stored: StoredRun, question: Question) -> list[FoundMemory]:
 
 
 def _disagreements(questions: Collection[Question]) -> Table | None:
-    """Return, for each pair of providers, how many questions one, both or neither got right."""
+    """Return a table of how many questions one, both or neither of two providers got right; None for one provider."""
     roles = {name: marks[0].role for question in questions for name, marks in question.marks.items()}
     names = [name for name, role in roles.items() if role != "baseline"] or list(roles)
     rows: list[Row] = []
@@ -181,7 +181,7 @@ def _agreement(first: Iterable[Mark], second: Iterable[Mark]) -> set[tuple[bool,
 
 
 def _failures(questions: Collection[Question]) -> tuple[Mapping[tuple[str, str], int], Sequence[str]]:
-    """Count the questions with a failed trial by provider and reason; also return the providers, baselines last."""
+    """Count the questions with a failure by provider and reason; also return the providers, baselines last."""
     counts: Counter[tuple[str, str]] = Counter()
     roles: dict[str, str] = {}
     for question in questions:

@@ -96,7 +96,7 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
             run_changes.delete_rows(row.folder, row.run.id, fault)
             _complete(row.folder, row.run.id, fault)
     for folder in folders:
-        # it would make running processes wait; the next delete frees the space of this one, too
+        # freeing space would make running processes wait; the next delete frees the space of this one, too
         if not any(journal_of(folder).is_locked(path.name) for path in folder.iterdir() if path.is_dir()):
             with suppress(JournalError):  # needs as much free space as the file; the rows are deleted in any case
                 journal_of(folder).free_space()
@@ -109,7 +109,7 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
 def prunable(
     rows: Sequence[ListedRun], keep: int = 0, older_than: timedelta | None = None
 ) -> tuple[list[ListedRun], dict[str, str]]:
-    """Return the runs to delete, and for the other old runs, by run id, the reason why they are kept.
+    """Return the runs to delete, and the reasons, by run id, why old runs with a tag, in progress or needed are kept.
 
     `rows` has the newest run first. A run is old if it began longer ago than `older_than`; None: every run is. Tagged,
     running and needed runs are kept, and the newest `keep` of the runs without tags.
@@ -128,7 +128,7 @@ def prunable(
             candidates += 1
             if is_old and candidates > keep:
                 chosen.append(row)
-    old = list(chosen)  # a chain of baselines is not kept as a whole
+    old = list(chosen)  # a run to delete does not keep its baseline run
     while needed := _first_needed(chosen, ignored=old):
         row, reason = needed
         kept[row.run.id] = reason
@@ -139,7 +139,7 @@ def prunable(
 def repair(folder: Path) -> None:
     """Complete the deletes and renames of processes that were killed, or undo them if nothing was committed."""
     for mark in sorted(folder.glob(f"*/{_MARK}")):
-        # another process is at it, or the folder is read-only
+        # suppressed: another process changes the run, or the folder is read-only
         with suppress(Refusal, OSError), _locked(folder, mark.parent.name):
             _complete(folder, mark.parent.name)
 

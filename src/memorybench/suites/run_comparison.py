@@ -58,7 +58,7 @@ class DataDifference(Record):
     first_run: str
     second_run: str
     same_data: bool
-    """Whether both runs have the same data files.
+    """Whether both runs have the same data files; also True if one of them did not record which files it had.
 
     Even then, questions differ if the runs used different corrections.
     """
@@ -255,7 +255,10 @@ def is_same_data(first: Mapping[str, Fingerprint], second: Mapping[str, Fingerpr
 
 
 def chosen_metrics(names: Sequence[str], metrics: Sequence[Metric], main: Sequence[str], flag: str) -> list[Metric]:
-    """Return the metrics with these names, old names included; without names, the main ones."""
+    """Return the metrics with these names, or with the names in `main` if `names` is empty.
+
+    A name may be one of an earlier version; `all` stands for all of `metrics`. Raise BadInput for an unknown name.
+    """
     if ALL in names:
         return list(metrics)
     known = {metric.name: metric for metric in (*metrics, *COSTS)}
@@ -282,7 +285,7 @@ def _compare_subjects(
             "--benchmark", f'{where} do not both have results on "{benchmark}"', expected=", ".join(benchmarks)
         )
     if not benchmarks:
-        raise BadInput(where, "they have no benchmark in common", remedy="compare runs on the same benchmark")
+        raise BadInput(where, "no benchmark in common", remedy="compare runs on the same benchmark")
     stored, suite = first.compared.stored, suite_of(first.run)
     metrics = chosen_metrics(measures, stored.metrics, suite.main_measures(stored), "--measure")
     for name in [benchmark] if benchmark else benchmarks:
@@ -291,7 +294,7 @@ def _compare_subjects(
         if not difference.same:
             raise BadInput(
                 where,
-                f"they have no question of {name} in common" if not changed else difference.sentence(),
+                f"no question of {name} in common" if not changed else difference.sentence(),
                 remedy="compare runs on the same questions",
             )
         if changed or not difference.same_data:

@@ -179,7 +179,7 @@ def list_runs(
 
 
 def find_run(name: str, folders: Sequence[Path]) -> ListedRun:
-    """Return the run of that name, or `latest`. Raise BadInput if it is in more than one folder."""
+    """Return the run with the id `name`; `latest` is the newest run. Raise BadInput if several folders have the run."""
     run_id, folder = locate_run(name, folders)
     return next(row for row in list_runs([folder]) if row.run.id == run_id)
 

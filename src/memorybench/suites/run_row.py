@@ -77,7 +77,10 @@ def _saved_part(prepared: PreparedRun) -> dict[str, Any]:
 
 
 def saved_baseline(start: Start) -> dict[str, Any]:
-    """Return the baseline as a field of the saved spec; empty if none is given, at this or an earlier start."""
+    """Return the baseline as a field of the saved spec; empty if none is given, at this or an earlier start.
+
+    The value is None if `--baseline none` removes the baseline of an earlier start.
+    """
     if start.baseline is None and start.options.baseline is None:
         return {}
     return {SAVED_BASELINE: start.baseline.plain() if start.baseline else None}

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 STORES = "stores"
 Show = Callable[[RunProgress], AbstractContextManager[None]]
-"""Shows the progress of a run while its context is open."""
+"""A function that returns a context manager, which shows the progress of a run while it is open."""
 PerformElsewhere = Callable[["RunWriter", Budget, RunProgress], Awaitable[Ending]]
 """A function that lets other processes perform a run, and returns how it ended."""
 
@@ -217,10 +217,10 @@ async def _perform(
 ) -> Ending:
     """Open all subjects, record the run, and perform its trials here or elsewhere; return how the run ended.
 
-    The run is recorded after everything is open: a run that is refused leaves nothing behind.
+    The run is recorded after everything is open, so that a run that is refused leaves nothing behind.
     """
     prepared, place, spec = start.prepared, start.place, run_writer.run.spec
-    stores = (place.folder / STORES).absolute()  # programs that providers start have folders of their own
+    stores = (place.folder / STORES).absolute()  # programs that providers start have other working folders
     scored, ending = frozenset(run_writer.scored()), None
     try:
         async with AsyncExitStack() as stack:

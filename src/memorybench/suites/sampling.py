@@ -96,7 +96,7 @@ def _start(seed: int, what: str, name: str) -> float:
 
 
 def describe_sample(cases: Sequence[CaseT], of: Sequence[CaseT], cluster: Callable[[CaseT], str]) -> dict[str, int]:
-    """Count chosen and available cases and clusters, as a run saves them for each benchmark."""
+    """Count the chosen `cases` and the cases `of` which they were chosen, and their clusters, as a run saves them."""
     return {
         "cases": len(cases),
         "clusters": len(set(map(cluster, cases))),

@@ -32,7 +32,7 @@ _MOST_SETTINGS = 20
 
 
 class Setting(Record):
-    """Something that differs between two runs: a setting, data, a version, a model or a prompt."""
+    """A difference between two runs in a setting, data, a version, a model or a prompt."""
 
     name: str
     first_run: str
@@ -61,7 +61,7 @@ def differing_settings(
     ours, theirs = _spec_fields(first), _spec_fields(second)
     changed = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     for name in changed:
-        mark = name.replace("_", " ")  # that of a model says more than the field that names it
+        mark = name.replace("_", " ")  # the fingerprint of a model says more than the field that names the model
         is_shown_below = mark in marks and mark in others and marks[mark].digest != others[mark].digest
         if not is_shown_below and (name != "chosen" or _SELECTING.isdisjoint(changed)):
             texts = [_field_text(run, name, own.get(name)) for run, own in ((first, ours), (second, theirs))]
@@ -118,7 +118,7 @@ def _field_text(run: Run, name: str, value: Any) -> str:
 
 
 def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
-    """Return the fingerprints of a run, without other providers. That of the subject is named "provider"."""
+    """Return the fingerprints of a run without those of other providers. The subject's own is named "provider"."""
     own = f"provider {subject}"
     return {
         "provider" if name == own else name: mark
@@ -154,7 +154,10 @@ def _without_settings(mark: Fingerprint) -> tuple[Fingerprint, Mapping[str, Any]
 
 
 def _default_text(run: Run, subject: str, key: str) -> str:
-    """Return the default of a provider's setting that was not given; "default" if the run has not recorded it."""
+    """Return the default value of a provider's setting that was not given, as text.
+
+    "default" if the run has not recorded the defaults of the provider, "not set" if the setting has none.
+    """
     defaults = run.spec.get(DEFAULT_SETTINGS, {})
     if subject not in defaults:
         return "default"

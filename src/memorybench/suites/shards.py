@@ -78,7 +78,7 @@ def plan_of_shard(plan: Plan, units: Collection[Unit], size: int) -> Plan:
 
 
 def describe_shards(runs: Sequence[Run]) -> dict[str, Any] | None:
-    """Return, for report.json, which shards these are and the size of the whole run; None if nothing is missing."""
+    """Return, for report.json, which shards these are and the size of the whole run; None if all shards are given."""
     shards = [parse_shard(run.spec[SHARD]) for run in runs if run.spec.get(SHARD)]
     if not shards or len(shards) == shards[0][1]:
         return None
@@ -125,7 +125,7 @@ def count_in_shards(runs: Sequence[Run], key: str) -> dict[str, int]:
 
 
 def mark_shards(report: Report, runs: Sequence[Run]) -> Report:
-    """Return the report; if it covers only some shards, title, a warning and the JSON document say so."""
+    """Return the report; if it covers only some shards, its title, a warning and its JSON document say so."""
     part = describe_shards(runs)
     if part is None:
         return report

@@ -37,8 +37,8 @@ COSTS: tuple[Metric, ...] = (
     Mean("latency", "latency", higher_is_better=False, unit="s"),
     Mean("cost", "cost", higher_is_better=False, unit="$"),
 )
-"""Two metrics of a case, compared only if named: the seconds of its steps, without ingest, judging and clearing the
-memory, and their cost."""
+"""Two metrics of a case, which are compared only if the user names them: how long its steps took, and what they cost.
+Ingest, judging and clearing the memory are not included."""
 HISTORY = "history"
 """The field of a stored case that has the digest of its history."""
 _NOT_COUNTED = frozenset({"add", "settle", "wait_until_searchable", "judge", "canary"})
@@ -82,7 +82,8 @@ class ComparedRun(Struct, frozen=True, dict=True):
 
     @cached_property
     def content(self) -> Mapping[tuple[str, str], Mapping[str, str]]:
-        """By (benchmark, case id), then field: its digest. Without labels, which do not affect a question."""
+        """The digest of each field of a case, by (benchmark, case id) and field. Labels are left out, because they do
+        not affect a question."""
         return {
             (benchmark, id): content_of(body)
             for run_reader, run in self.stored.parts
@@ -198,7 +199,7 @@ def _with_costs(trial: RecordedTrial, paid: Mapping[str, float | None]) -> Outco
 
 
 def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str, str] | None:
-    """Return folder, run and subject of RUN or RUN:SUBJECT; None if it names no run."""
+    """Return folder, run and subject of RUN or RUN:SUBJECT; None if no folder has the run."""
     head, _, subject = text.partition(":")
     head, subject = resolve_run(head, readers) if head == LATEST else head, canonical_name(subject)
     for folder, run_reader in readers.items():
@@ -265,6 +266,6 @@ def _latest_runs(
 def _check_subject(side: Side) -> None:
     names = list(dict.fromkeys(name for _, name in side.compared.cases))
     if not names:
-        raise BadInput(side.text, f"run {side.run.id} has no results yet", remedy="wait until it has, or resume it")
+        raise BadInput(side.text, f"run {side.run.id} has no results yet", remedy="wait for results, or resume the run")
     if side.subject is not None and side.subject not in names:
         raise BadInput(side.text, f'run {side.run.id} has no results of "{side.subject}"', expected=" or ".join(names))

@@ -172,7 +172,7 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
         raise BadInput(
             "--resume",
             f"run {run_id} not found; {journal.name} does not exist",
-            remedy="name its results folder with --output; if it stopped before it recorded anything, start it again",
+            remedy="name the run's results folder with --output, or start the run again if nothing was recorded",
         )
     with RunReader.open(results) as run_reader:
         if not run_reader.has(run_id) and (results / run_id).is_dir():
@@ -193,7 +193,7 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
 
 
 _OF_ANSWERS = ("answer prompts of ", "answering model ", "provider ")
-"""How fingerprints begin that concern searches and answers only."""
+"""Beginnings of the names of fingerprints that concern only searches and answers."""
 
 
 def estimates(start: Start) -> list[Estimate]:

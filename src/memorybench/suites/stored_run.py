@@ -32,7 +32,7 @@ from .summary import Summary, summarise
 LATEST = "latest"
 """A name for the newest run."""
 _MOST_HELD = 10_000
-"""The most trials of a run whose outcomes are kept in memory."""
+"""The outcomes of a run with more trials than this are not kept in memory, but read each time."""
 _SAMPLE_KEYS = ("start", "end", "questions", "sample_seed", "chosen", "samples", "chance", "special_measures")
 _SHARD_KEYS = (
     *_SAMPLE_KEYS,
@@ -102,7 +102,7 @@ class StoredRun(Struct, frozen=True, dict=True):
         return replace(self, parts=tuple(parts))
 
     def read_once(self) -> StoredRun:
-        """Return a copy that keeps its outcomes in memory after they are read; itself, if it has too many trials."""
+        """Return a copy that keeps its outcomes in memory after they are read; this run, if it has too many trials."""
         if self.is_held or sum(run.planned for run in self.runs) > _MOST_HELD:
             return self
         held = replace(self, is_held=True)
@@ -192,7 +192,7 @@ def no_results(name: str) -> BadInput:
             name,
             f"the folder of a run does not contain its results, and {path.parent} has no {FILE_NAME}",
             expected="FOLDER/RUN of a results folder",
-            remedy=f"copy the whole results folder, with {FILE_NAME} and {path.name}, and name that",
+            remedy=f"copy the whole results folder, with {FILE_NAME} and {path.name}, and name the copy",
         )
     return BadInput(
         name, f"{path.parent} has no {FILE_NAME}", expected=f"RUN, or FOLDER/RUN of a folder with {FILE_NAME}"
@@ -246,7 +246,7 @@ def _check_shards(runs: Sequence[Run]) -> None:
         if changed:
             raise BadInput(
                 f"{first.id} and {other.id}",
-                f"they are not parts of one run; they differ in {'; '.join(changed)}",
+                f"not parts of one run; they differ in {'; '.join(changed)}",
                 remedy=f"compare them: memorybench compare {first.id} {other.id}",
             )
     if first.spec.get(SHARD):

@@ -43,7 +43,8 @@ SCOPE_SUFFIX = "scope_suffix"
 SAVED_BASELINE = "gate"
 """The key of a saved spec that holds the baseline run."""
 STARTED_WITH = "started_with"
-"""The key of a saved spec that holds the command line and the versions of packages, which do not affect results."""
+"""The key of a saved spec that holds the command line and the versions of packages. It is only shown: a resumed run may
+have other ones."""
 PATHS = ("config_dirs", "data_files", "errata", "dataset", "cases", "probe_file", "folders")
 """Keys of a saved spec that hold paths."""
 
@@ -113,7 +114,8 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     targets: Mapping[str, float] = field(default_factory=dict)
     """By measure: the threshold that applies unless the user gives another."""
     lower_bounds: Mapping[str, str] = field(default_factory=dict)
-    """By measure: the name of another measure, which is the value if every undecided case counted against it."""
+    """By measure: the name of the measure with the value that it would have if every undecided case counted against
+    it."""
     formats: tuple[str, ...] = FORMATS
     hints: Mapping[str, str] = field(default_factory=dict)
     """Commands to try next. Each value says what the command does."""
@@ -180,7 +182,7 @@ class Suite(Struct, frozen=True):
     `report(run)`. Optional: `passes(run)`, if a run can fail checks of the suite; `case_sections(trial)`, if
     `memorybench show` must show more than searches, answers and verdicts; the tuple `MAIN_MEASURES`, which names the
     measures that `compare` and `--baseline` test by default (otherwise the first metric); and
-    `result_name(trial, name)`, which returns the word of reports for a result that the journal names otherwise."""
+    `result_name(trial, name)`, which returns how reports name a result that the journal calls `name`."""
     rescoring_module: str = ""
     """A module with a function `rescorer(run)`, which computes scores again from recorded steps; "" if there is
     none."""
@@ -217,7 +219,7 @@ class Suite(Struct, frozen=True):
         return check is None or bool(check(run))
 
     def named_as_in_reports(self, outcome: Outcome) -> Outcome:
-        """Return an outcome whose expected and actual result have the words of reports."""
+        """Return an outcome with its expected and actual result renamed as the suite's reports name them."""
         rename = getattr(import_module(self.report_module), "result_name", None)
         if rename is None:
             return outcome

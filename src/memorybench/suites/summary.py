@@ -29,7 +29,7 @@ NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
 
 
 class Result(Record):
-    """The measures of one subject on one benchmark, over all trials; if `group` is not empty, those with that label."""
+    """The measures of one subject on one benchmark: over all trials, or over those with the label in `group`."""
 
     benchmark: str
     subject: str
@@ -130,7 +130,7 @@ class _Accumulator(Struct):
         selected: Mapping[str, int],
         elsewhere: Iterable[str],
     ) -> tuple[Measure, ...]:
-        """Return the measures. `elsewhere` are the names of metrics of other benchmarks."""
+        """Return the measures. `elsewhere` are the names of metrics of other benchmarks, whose `planned` is 0 here."""
         concerned = {one.name: max(self.concerned[one.name], selected.get(one.name, 0)) for one in selective}
         concerned |= dict.fromkeys(elsewhere, 0)
         return tuple(

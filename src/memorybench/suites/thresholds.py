@@ -28,9 +28,10 @@ class Threshold(Record):
     if_any: bool = False
     """If True, the threshold is skipped if there was nothing to measure. If False, it is then missed."""
     lower_bound: str = ""
-    """The name of another measure: the value if every undecided case counted against it; "" if there is none.
+    """The name of the measure with the value that `name` would have if every undecided case counted against it.
 
-    If that measure has a value, a threshold on the value is compared with it: an undecided case is not a success.
+    If that measure has a value, a threshold on the value is compared with it: an undecided case is not a success. ""
+    if there is no such measure.
     """
 
 
@@ -138,7 +139,7 @@ def _measure_name(name: str, known: Sequence[str]) -> str:
         if spelling in known:
             return spelling
     if ALIASES.get(name, name) in ANSWER_METRIC_NAMES and "recall@5" in known and "accuracy" not in known:
-        problem = f"{name} is a measure of answers, and the run asks for none"
+        problem = f"{name} is a measure of answers, but the run asks for no answers"
         raise BadInput("--threshold", problem, remedy="add --answering-model MODEL, or name a measure of retrieval")
     raise unknown_name("--threshold", f'unknown measure "{name}"', name, known)
 
@@ -186,7 +187,7 @@ def threshold_checks(
 
 
 def _is_whole(result: Result) -> bool:
-    """Return whether no planned trial failed or is pending: some measure, such as a total, counts all of them."""
+    """Return whether no planned trial failed or is pending. Then some measure, such as a total, counts all trials."""
     return max(one.n for one in result.measures) == max(one.planned for one in result.measures)
 
 

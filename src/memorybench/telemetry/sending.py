@@ -29,17 +29,20 @@ _PATH = "/v1/traces"
 _TIMEOUT = 5.0
 """Timeout in seconds for sending one batch, including its retries."""
 _LAST_SECONDS = 10.0
-"""Seconds that a run waits at its end until the last spans are sent."""
+"""The most seconds that a run waits at its end for its last spans to be sent."""
 _QUEUE = 2**14
 """Maximum number of spans that wait in memory. If the collector is slower than the run, the oldest are dropped and
 counted."""
 _LONGEST_REPLY = 2**16
-"""Maximum number of bytes that are read of a reply. It is empty, or says how many spans were rejected."""
+"""Maximum number of bytes that are read of a collector's reply, which is empty or says how many spans were rejected."""
 _LOGGER = "opentelemetry"
 
 
 def endpoint_of(url: str, *, with_content: bool) -> str:
-    """Return the address for spans; raise BadInput if `--otel URL` cannot be used."""
+    """Return the address to send spans to, for the URL of `--otel`: it ends in `/v1/traces`.
+
+    Raise BadInput if the URL is not allowed or the OpenTelemetry SDK is not installed.
+    """
     try:
         import opentelemetry.exporter.otlp.proto.http.trace_exporter
         import opentelemetry.sdk.trace
@@ -49,7 +52,7 @@ def endpoint_of(url: str, *, with_content: bool) -> str:
         raise BadInput(
             FLAG, "the OpenTelemetry SDK is not installed", remedy='pip install "memorybench[otel]"'
         ) from None
-    except ValueError as error:  # in a variable such as OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, also while importing
+    except ValueError as error:  # a variable such as OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT is invalid
         raise BadInput(FLAG, str(error), remedy="correct or unset the environment variable") from None
     try:
         # without content, a collector on the local network may be reached by plain http
@@ -71,10 +74,10 @@ def endpoint_of(url: str, *, with_content: bool) -> str:
 def sending_spans(
     endpoint: str, run: Run, redact: Redact, *, with_content: bool, is_resumed: bool
 ) -> Iterator[RunSpans]:
-    """Yield an observer of the run, and send the spans that it creates.
+    """Yield an observer of the run, and send the spans that the observer creates.
 
-    At the end, wait a short time until the last spans are sent, and print a warning if some are lost. The block must
-    call the observer's `end`, unless it raises an exception.
+    At the end of the `with` block, wait a short time until the last spans are sent, and print a warning if some are
+    lost. The block must call the observer's `end`, unless it raises an exception.
     """
     with _quiet():
         sender = _Sender(endpoint, redact)
@@ -98,7 +101,7 @@ def sending_spans(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the SDK's log messages, which may contain headers: the user gets one warning at the end."""
+    """Silence the SDK's log messages, which may contain headers; the user gets one warning at the end instead."""
     logger = logging.getLogger(_LOGGER)
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -138,7 +141,7 @@ class _Sender:
                 sender._exporter.shutdown()
 
         class RandomIds(IdGenerator):
-            """The SDK's generator draws from `random`, which adapters may seed: two runs would share their ids."""
+            """Ids from `secrets`. The SDK uses `random`, which adapters may seed: two runs would have the same ids."""
 
             def generate_span_id(self) -> int:
                 return secrets.randbits(64) or 1
@@ -151,7 +154,7 @@ class _Sender:
             Exporter(), max_queue_size=_QUEUE, schedule_delay_millis=1000, max_export_batch_size=256
         )
         resource = Resource.create({"service.name": "memorybench", "service.version": __version__})
-        # variables such as OTEL_RESOURCE_ATTRIBUTES add to it
+        # redacted, because variables such as OTEL_RESOURCE_ATTRIBUTES add attributes
         resource = Resource(clean_attributes(resource.attributes, redact), resource.schema_url)
         self.provider: TracerProvider = TracerProvider(
             ALWAYS_ON, resource, shutdown_on_exit=False, id_generator=RandomIds()
@@ -164,11 +167,11 @@ class _Sender:
         return self.ended - self._sent
 
     def close(self) -> None:
-        """Send the queued spans, unless the collector does not reply."""
+        """Send the queued spans; drop them if the collector fails, or after `_LAST_SECONDS`."""
         self._deadline = time.monotonic() + _LAST_SECONDS
         if self._is_failing:
-            self._exporter.shutdown()  # ends the wait before a retry
-        # a thread, because the processor waits longer for a reply that arrives byte by byte
+            self._exporter.shutdown()  # if it waits before a retry, end the wait
+        # a thread, because the processor exceeds its timeout if the reply arrives byte by byte
         ending = threading.Thread(target=self._processor.shutdown, daemon=True)
         ending.start()
         ending.join(_LAST_SECONDS)
@@ -210,7 +213,7 @@ def _session() -> Any:
             if response.status_code >= 300:
                 self.problem = f"HTTP status {response.status_code}"
             if 300 <= response.status_code < 400:
-                raise requests.TooManyRedirects(self.problem)  # the exporter takes a redirect for a success
+                raise requests.TooManyRedirects(self.problem)  # the exporter would count a redirect as a success
             if response.ok and _is_page(response, content):
                 self.problem = (
                     "the reply is an HTML page, so no collector is at this address; check host, port and path"
@@ -218,7 +221,7 @@ def _session() -> Any:
                 raise requests.RequestException(self.problem)
             if response.ok and content:
                 reply = ExportTraceServiceResponse()
-                with suppress(Exception):  # a reply that cannot be parsed rejects nothing
+                with suppress(Exception):  # a reply that cannot be parsed counts as a success
                     reply.ParseFromString(content)
                 if reply.partial_success.rejected_spans:
                     self.rejected = reply.partial_success.rejected_spans
@@ -229,7 +232,10 @@ def _session() -> Any:
 
 
 def _read_reply(response: requests.Response) -> bytes:
-    """Return the beginning of a reply; raise requests.Timeout if it does not end."""
+    """Return a reply, or the first `_LONGEST_REPLY` bytes of a longer one.
+
+    Raise requests.Timeout if reading takes longer than `_TIMEOUT`.
+    """
     import requests
 
     deadline, content = time.monotonic() + _TIMEOUT, b""
@@ -244,10 +250,10 @@ def _read_reply(response: requests.Response) -> bytes:
 
 
 def _is_page(response: requests.Response, content: bytes) -> bool:
-    """Return whether a reply is HTML. OTLP allows Protocol Buffers and JSON, and neither begins with `<`.
+    """Return whether a reply is an HTML page. A reply without content is not, whatever its `Content-Type` says.
 
-    https://opentelemetry.io/docs/specs/otlp/#otlphttp-response. A reply without content is a success, whatever its
-    type is.
+    OTLP allows Protocol Buffers and JSON, and neither begins with `<`:
+    https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
     """
     kind = response.headers.get("Content-Type", "")
     return bool(content) and ("html" in kind.lower() or content.startswith(b"<"))

@@ -56,7 +56,7 @@ class RunSpans:
         self._span.end()
 
     def clean(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the attributes with secrets removed, and without those that are None."""
+        """Remove secrets from the values of attributes, and leave out attributes whose value is None."""
         return clean_attributes(attributes, self._redact)
 
     def clean_text(self, text: str) -> str:
@@ -64,7 +64,7 @@ class RunSpans:
         return _encodable(self._redact(text))
 
     def clean_json(self, text: str) -> Any:
-        """Parse JSON and redact its strings. They are redacted after parsing, because JSON may escape a secret."""
+        """Parse JSON and redact its strings. JSON may write a secret with escapes, so that it must be parsed first."""
         return redact_strings(json.loads(text), self._redact)
 
 
@@ -143,7 +143,7 @@ class TrialSpans:
 
 
 def clean_attributes(attributes: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
-    """Return the attributes with secrets removed, and without those that are None."""
+    """Remove secrets from the values of attributes, and leave out attributes whose value is None."""
     return {name: _clean(value, redact) for name, value in attributes.items() if value is not None}
 
 
@@ -156,7 +156,10 @@ def _clean(value: Any, redact: Redact) -> Any:
 
 
 def _start_of(step: EndedStep) -> int:
-    """Return when the call began, after waits for a slot, in nanoseconds since 1970; with retries, an estimate."""
+    """Return when the call of a step began, in nanoseconds since 1970, without the wait for a slot before it.
+
+    For a step with retries, return when the first try began.
+    """
     if step.tries == 1:
         return step.ended - int(step.seconds * 1e9)
     return min(step.ended, int(datetime.fromisoformat(step.started).timestamp() * 1e9))

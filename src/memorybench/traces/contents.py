@@ -1,7 +1,8 @@
 """Finds messages, queries and memories in the inputs and outputs of recorded spans.
 
-Services store inputs and outputs as the program passed them: texts, JSON in texts, or values of a library such as
-LangChain, OpenAI, mem0 and OpenInference. For a value of another form, the functions return None: it is unknown.
+Services store inputs and outputs as the program passed them: texts, JSON in texts, or values in the formats of
+LangChain, OpenAI, mem0 or OpenInference. If a value has another form, its content is unknown: most functions return
+None.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from typing import Any
 _MESSAGE_TEXTS = ("content", "contents", "parts", "kwargs", "data")
 _MESSAGE_LISTS = ("messages", "choices", "generations", "conversation", "input_messages", "output_messages")
 _MESSAGES = ("output", "input", "question", "query", "answer", "response", "reply", "result", "text", "value")
-"""Keys whose value is taken as the message if an object has none of the usual keys for content."""
+"""Keys whose value is taken as the message if an object has none of the keys in _MESSAGE_LISTS and _MESSAGE_TEXTS."""
 _RECORD_LISTS = ("documents", "results", "memories", "records", "facts", "items", "hits", "matches", "output", "result")
 _RECORD_TEXTS = ("content", "memory", "page_content", "pageContent", "text", "fact", "document", "value", "summary")
 _QUERIES = ("query", "input", "question", "text", "search_query", "q")
 _NOT_STORED = frozenset({"NONE", "NOOP", "DELETE"})
-"""Values of `event` in results of mem0 for memories that it did not store."""
+"""Values of the key `event` in mem0's results that mean that a memory was not stored."""
 _MAX_DEPTH = 8
 
 
 def parsed(value: Any) -> Any:
-    """Parse a text that is JSON or a Python literal (as pandas writes lists into CSV); return another value as it is.
+    """Parse a text that is JSON or a Python literal (as pandas writes lists into CSV); return other values unchanged.
 
-    If the result is the arguments of a function call, as Langfuse records them, return the first positional argument,
-    or all named arguments if a known name such as `query` is among them.
+    The arguments of a function call, as Langfuse records them, become the first positional argument, or the mapping of
+    all named arguments if a known name such as `query` is among them or there is no positional argument.
     """
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
@@ -46,7 +47,7 @@ def parsed(value: Any) -> Any:
 def messages(value: Any, role: str, depth: int = 0) -> list[Any] | None:
     """Return the messages in the input or output of a span; None if there are none, or their form is unknown.
 
-    A text becomes one message with the role `role`.
+    A text, or a message without a role, gets the role `role`.
     """
     value = parsed(value)
     if depth > _MAX_DEPTH:
@@ -81,7 +82,7 @@ def _object_messages(value: Mapping[str, Any], role: str, depth: int) -> list[An
 
 
 def query(value: Any) -> str:
-    """Return the text of a query; "" if it is unknown."""
+    """Return the text of the query in the input of a search; "" if there is none, or its form is unknown."""
     value = parsed(value)
     if isinstance(value, Mapping):
         value = next((value[key] for key in _QUERIES if value.get(key)), "")
@@ -89,7 +90,7 @@ def query(value: Any) -> str:
 
 
 def records(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
-    """Return the memories in a value, as records with `content`; None if the form of the value is unknown."""
+    """Return the memories in a value, each as `{"content": …}`; None if the form of the value is unknown."""
     value = parsed(value)
     match value:
         case list():
@@ -106,7 +107,10 @@ def records(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
 
 
 def written(output: Any, input: Any) -> list[dict[str, Any]] | None:
-    """Return the memories that a write stored: those in its output, or else in its input; None if unknown."""
+    """Return the memories that a write stored, from its output or else from its input; None if they are unknown.
+
+    An input that is a conversation is not stored itself, so the memories are not read from it.
+    """
     result, given = parsed(output), parsed(input)
     found = records(result) if isinstance(result, list | Mapping) else None
     if found:
@@ -117,7 +121,7 @@ def written(output: Any, input: Any) -> list[dict[str, Any]] | None:
 
 
 def is_conversation(value: Any) -> bool:
-    """Return whether a value contains messages with roles."""
+    """Return whether a value is a list of messages with roles, or an object with such a list as `messages`."""
     value = parsed(value)
     if isinstance(value, Mapping):
         value = parsed(value.get("messages"))
@@ -125,7 +129,10 @@ def is_conversation(value: Any) -> bool:
 
 
 def unflatten(value: Any, depth: int = 0) -> Any:
-    """Return nested objects for dotted names such as `retrieval.documents.0.content`; numbers become list indexes."""
+    """Return nested objects for an object with dotted keys such as `retrieval.documents.0.content`.
+
+    An object whose keys are all numbers becomes a list.
+    """
     if depth > 2 * _MAX_DEPTH:
         return None
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Converts spans that tracing services export to OpenTelemetry's conventions for generative AI.
+"""Reads spans that tracing services export, and converts them to OpenTelemetry's conventions for generative AI.
 
 Langfuse: observations of the blob storage export, of the API and of the user interface.
 Phoenix: rows of `get_spans_dataframe` and of the API, with the attributes of OpenInference.
@@ -26,22 +26,22 @@ LANGFUSE, PHOENIX, LANGSMITH = "langfuse", "phoenix", "langsmith"
 OPENINFERENCE_KIND = "openinference.span.kind"
 _RETRIEVERS = frozenset({"RETRIEVER"})
 _SPEAKERS = frozenset({"LLM", "GENERATION", "AGENT"})
-"""Kinds of spans whose input and output are messages. TOOL is not one: a tool may contain a search and return its
-results."""
+"""Kinds of spans whose input and output are messages. TOOL is not among them, because a tool may return the results of
+a search."""
 _UNITS = ((10**17, 1), (10**14, 10**3), (10**11, 10**6), (0, 10**9))
-"""The smallest number that is a time in nanoseconds, microseconds, milliseconds or seconds, and the number of
-nanoseconds in this unit."""
+"""For times in nanoseconds, microseconds, milliseconds and seconds: the smallest number that is taken as such a time,
+and the number of nanoseconds in the unit."""
 
 
 class SpanNames(Struct, frozen=True):
-    """Names of spans that the user has declared to be searches in a memory or writes to it."""
+    """The names of spans that, according to the user, are searches in a memory or writes to it."""
 
     searches: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
 
 
 class Span(Struct, frozen=True):
-    """One span, with the attributes of the conventions for generative AI and of memorybench."""
+    """One recorded span. Of its attributes, only those with the prefix `gen_ai.` or `memorybench.` are kept."""
 
     trace: str
     id: str
@@ -62,14 +62,14 @@ class Content(Struct, frozen=True):
     input: Any = None
     output: Any = None
     documents: Any = None
-    """The documents that a retriever found; None if they are part of `output`."""
+    """The documents that a retriever found; None if they were not recorded apart from `output`."""
 
 
 def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: SpanNames) -> str:
-    """Return the operation of a span; "" if it is unknown.
+    """Return the operation of a span, such as `search_memory`; "" if it is unknown.
 
-    The first one that is known decides: a name that the user declared, gen_ai.operation.name, the name of the span, its
-    kind.
+    The first of these that is a memory operation decides: what the user declared for the span's name, the attribute
+    gen_ai.operation.name, the span's name, the span's kind. If none is, the attribute is returned.
     """
     if name in names.searches:
         return genai.SEARCH_MEMORY
@@ -86,7 +86,10 @@ def operation_of(name: str, attributes: Mapping[str, Any], kind: str, names: Spa
 
 
 def described(span: Span, content: Content, names: SpanNames) -> Span:
-    """Return the span with attributes of the conventions that are derived from its content. It keeps those it has."""
+    """Return the span with its operation, and with further attributes of the conventions, derived from its content.
+
+    Messages, queries and memories that are already among its attributes are not replaced.
+    """
     known = dict(span.attributes)
     operation = operation_of(span.name, known, content.kind, names)
     found: dict[str, Any] = {}
@@ -106,7 +109,7 @@ def described(span: Span, content: Content, names: SpanNames) -> Span:
 
 
 def exported_spans(path: Path, source: str, names: SpanNames) -> Iterator[Span]:
-    """Yield the spans in a file that a service exported, or in a folder of such files."""
+    """Yield the spans in a file that the service `source` exported, or in a folder of such files."""
     read = _READERS[source]
     for where, line, row in exported_rows(path):
         found = read(row, where, line)
@@ -115,7 +118,7 @@ def exported_spans(path: Path, source: str, names: SpanNames) -> Iterator[Span]:
 
 
 def openinference(attributes: Mapping[str, Any]) -> Content:
-    """Return the content of a span that has the attributes of OpenInference."""
+    """Return the content of a span from its attributes, which follow the conventions of OpenInference."""
     nested = unflatten({key: parsed(value) for key, value in attributes.items()})
     llm, retrieval = _object(nested, "llm"), _object(nested, "retrieval")
     kind = _object(_object(nested, "openinference"), "span").get("kind")
@@ -128,7 +131,7 @@ def openinference(attributes: Mapping[str, Any]) -> Content:
 
 
 def _langfuse(row: Mapping[str, Any], where: str, line: int) -> tuple[Span, Content] | None:
-    """Return the span and content of an observation; None for rows of traces and scores, which are exported as well."""
+    """Return the span and the content in a row of an export; None if the row is a trace or a score of Langfuse."""
     trace, start = row.get("trace_id") or row.get("traceId"), row.get("start_time") or row.get("startTime")
     if not trace or not start:
         return None

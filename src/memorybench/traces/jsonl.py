@@ -1,4 +1,4 @@
-"""Traces from a JSONL file, one per line."""
+"""Reads traces from a JSONL file, which has one trace per line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .paths import TracePaths, instant
 
 
 class JsonlTraces:
-    """Reads traces from a file. An invalid line raises BadInput with its number, so that the user can correct it."""
+    """Reads traces from a JSONL file. For an invalid line, it raises BadInput with the line number."""
 
     def __init__(
         self, path: Path, paths: TracePaths, *, since: datetime | None = None, limit: int | None = None
@@ -50,8 +50,8 @@ class JsonlTraces:
 
 
 def _start(line: Mapping[str, Any], where: str) -> datetime:
-    """Return when a trace began; UTC unless it names a time zone. Raise BadInput if the trace does not say it."""
+    """Return the start time of a trace, in UTC if it has no time zone. Raise BadInput if it is missing."""
     at = instant(line.get("start_time"), where)
     if at is None:
-        raise BadInput(f"{where}: start_time", "missing, and --since needs it", remedy="leave out --since")
+        raise BadInput(where, '"start_time" is missing, but --since needs it', remedy="add it, or leave out --since")
     return at if at.tzinfo else at.replace(tzinfo=UTC)

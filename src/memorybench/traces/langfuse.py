@@ -1,4 +1,4 @@
-"""Scores that are sent to Langfuse. Its own client is not used, because it is large and sends in the background."""
+"""Sends scores to Langfuse. Langfuse's own client is not used, because it is large and sends in the background."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMESPACE = UUID("6b1f5c7e-0c53-5b0e-9a55-3f0f4f1d8c11")
 
 
 class LangfuseScores:
-    """Posts scores on observations."""
+    """Posts scores of observations to Langfuse."""
 
     def __init__(self, http: Http, public_key: str, secret_key: str, *, url: str = API_URL) -> None:
         self._http = http
@@ -21,9 +21,9 @@ class LangfuseScores:
         self._authorization = base64.b64encode(f"{public_key}:{secret_key}".encode()).decode()
 
     async def post(self, trace: str, name: str, value: float, counts: Mapping[str, float], comment: str) -> None:
-        """Post one score. `trace` is TRACE/OBSERVATION: the ids of a trace and of an observation.
+        """Post one score. `trace` is TRACE/OBSERVATION: the ids of a trace and of an observation in it.
 
-        The id of a score is derived from these ids and its name, so that posting again replaces it.
+        The id of the score is derived from `trace` and `name`, so that posting the score again replaces it.
         """
         trace_id, _, observation = trace.rpartition("/")
         score = {

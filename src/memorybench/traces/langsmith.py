@@ -1,7 +1,8 @@
-"""Runs and feedback of LangSmith. Its own client is not used, because it is large and has its own retries.
+"""Reads runs from LangSmith, and posts feedback. LangSmith's own client is large and has its own retries, so it is not
+used.
 
-Runs are read from the newer query API, or from the older one if an installation does not have the newer. The service
-itself ends the older API after January 2027.
+Runs are read with the newer of two query APIs, or with the older one if an installation does not have the newer. The
+hosted service ends the older API after January 2027.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _EPOCH = "1970-01-01T00:00:00+00:00"
 
 Ask = Callable[[], Awaitable[Reply]]
 Attempt = Callable[[Ask], Awaitable[Reply]]
-"""A function that sends a request for a page, with retries. Feedback is sent in steps, which the engine retries."""
+"""A function that calls an `Ask`, which sends one request and returns the reply, and retries it after an error.
+Feedback is sent without it, because the engine retries the steps that send feedback."""
 
 
 class RunQuery(Struct, frozen=True):
@@ -45,7 +47,7 @@ class RunQuery(Struct, frozen=True):
     tag: str | None = TAG
     """Only runs with this tag are read; None: all runs."""
     since: datetime | None = None
-    """Only runs since this time are read; None: since the start of the project."""
+    """Only runs that started at this time or later are read; None: runs of any time."""
     limit: int | None = None
 
 
@@ -55,7 +57,7 @@ class _Project(Struct, frozen=True):
 
 
 class LangSmith:
-    """Reads traces, and posts feedback on them."""
+    """Reads traces from a project of LangSmith, and posts feedback about them."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class LangSmith:
             try:
                 trace = self._paths.trace(run, f"run {run['id']}")
             except BadInput as error:
-                # a finished run cannot be corrected: it counts as failed, and the others are judged
+                # a finished run cannot be corrected, so it counts as failed, and the other runs are judged
                 trace = UnusableTrace(id=run["id"], conversation=(), problem=str(error))
             yield trace
             count += 1
@@ -93,10 +95,10 @@ class LangSmith:
                 return
 
     async def post(self, trace: str, name: str, value: float, counts: Mapping[str, float], comment: str) -> None:
-        """Post one score as feedback, with the counts as its `extra`.
+        """Post one score as feedback, with `counts` as its `extra`.
 
-        The id of a feedback is derived from run and name, so that posting again creates no second one. `trace` is the
-        id of a run, or TRACE/RUN: the ids of its trace and of the run.
+        `trace` is the id of a run, or TRACE/RUN: the ids of a trace and of a run in it. The id of the feedback is
+        derived from the run's id and `name`, so that posting the score again creates no second feedback.
         """
         project = await self._project()
         feedback = _feedback(trace.rpartition("/")[2], project.id, name, value, counts, comment)
@@ -122,7 +124,7 @@ class LangSmith:
             for run in runs:
                 yield run
             cursor = next_cursor
-            if not cursor:  # an empty page may have others after it
+            if not cursor:  # only a missing cursor ends the pages: more pages may follow an empty one
                 return
             if cursor in seen:
                 raise Malformed(f"{self._url}: two pages have the same cursor, so that reading would never end")
@@ -131,9 +133,9 @@ class LangSmith:
     async def _fetch_page(
         self, project: _Project, cursor: str | None, *, newer: bool
     ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-        """Return the runs of one page, and the cursor of the next page (None on the last one).
+        """Return the runs of one page, and the cursor of the next page (None on the last page).
 
-        `newer` says which of the two APIs is used.
+        `newer` says whether the newer of the two APIs is used.
         """
         since = self._query.since.isoformat() if self._query.since else project.start
         fields = list(dict.fromkeys((*_ALWAYS, *self._paths.roots)))
@@ -156,7 +158,7 @@ class LangSmith:
         reply = await self._attempt(lambda: self._send("POST", url, body))
         page = reply.json()
         if not isinstance(page, dict):
-            raise reply.malformed("the reply is not an object")
+            raise reply.malformed("the reply is not a JSON object")
         runs = page.get("items" if newer else "runs")
         if not isinstance(runs, list):
             raise reply.malformed("the reply has no list of runs")

@@ -1,7 +1,7 @@
 """Conversations as services and LangChain write them, parsed into turns.
 
-A conversation is text; a list of messages; or one object with such a list as `messages`. A message is an object with a
-role and a content (in the formats of OpenAI, Anthropic and LangChain), a pair of role and text, or plain text.
+A conversation is a text, a message, a list of messages, or an object with such a list as `messages`. A message is a
+text, a pair of role and text, or an object with a role and a content in the formats of OpenAI, Anthropic and LangChain.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from memorybench.core.conversation import Turn
 from memorybench.text.sanitize import preview
 
 NO_ROLE = ""
-"""The role of plain text, which may itself contain the names of the speakers."""
+"""The role of a turn that was given as a text without a role, such as a transcript that names its speakers."""
 _MAX_DEPTH = 4
 _ROLES = {
     "human": "user",
@@ -30,7 +30,7 @@ _EXPECTED = "text, or a list of messages with role and content"
 
 
 class InvalidConversation(ValueError):
-    """A value is not a conversation. The message of the exception describes the problem."""
+    """A value is not a conversation. The message of the exception describes the problem, `expected` a valid value."""
 
     def __init__(self, problem: str, expected: str = _EXPECTED) -> None:
         super().__init__(problem)
@@ -40,7 +40,7 @@ class InvalidConversation(ValueError):
 def turns_of(conversation: Any) -> tuple[Turn, ...]:
     """Return the turns of a conversation; messages without text, such as tool calls, are skipped.
 
-    Raise InvalidConversation if it has another form or no text.
+    Raise InvalidConversation if the value has another form, or contains no text.
     """
     turns: list[Turn] = []
     _gather(turns, conversation, 0)
@@ -118,7 +118,10 @@ def _part(part: Any) -> str:
 
 
 def messages_in(attributes: Mapping[str, Any], *names: str) -> list[Any]:
-    """Return the messages in the attributes `names` of a span, with `content` instead of the conventions' `parts`."""
+    """Return the messages in the attributes `names` of a span.
+
+    The text in the `parts` of a message, as in OpenTelemetry's conventions, is returned as its `content`.
+    """
     found: list[Any] = []
     for name in names:
         value = attributes.get(name)

@@ -1,6 +1,7 @@
 """Collects the memory searches and memory writes in recorded spans, and stores them in files of the run.
 
-The files limit the use of RAM, and a resumed run measures the same operations, even if the source has more by then.
+With the files, the operations need not fit into RAM, and a resumed run measures the same operations, even if new ones
+have been recorded meanwhile.
 """
 
 from __future__ import annotations
@@ -55,10 +56,11 @@ class OperationFiles(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """Which operations are measured: their kinds, since when (None: all), how many, and the user's names of spans."""
+    """Which operations are measured, and which span names the user has declared to be operations."""
 
     kinds: tuple[str, ...] = KINDS
     since: datetime | None = None
+    """Only operations that began at this time or later are measured; None: no limit."""
     limit: int | None = None
     """Maximum number of operations of each kind, oldest first; None: no limit."""
     names: SpanNames = NO_NAMES
@@ -77,9 +79,9 @@ def collect(
     source: str = OTLP,
     redact: Callable[[str], str] = str,
 ) -> OperationFiles:
-    """Collect the operations in `path` into files in `folder`, unless these files exist; return the files.
+    """Collect the operations in the spans of `path` into files in `folder`, and return these files.
 
-    Raise BadInput if there are no operations.
+    If the files exist already, they are returned as they are. Raise BadInput if there are no operations.
     """
     searches, writes = (folder / f"{kind}{_SUFFIX}" for kind in KINDS)
     if not is_collected(folder):
@@ -167,7 +169,7 @@ def _memory_write(source: StoredSpan | None, writes: list[StoredSpan], paths: Tr
 
 
 def _write(path: Path, records: Iterable[Record], redact: Callable[[str], str]) -> int:
-    """Write a file of records; return their number."""
+    """Write the records to a file, one per line, with secrets removed by `redact`; return their number."""
     size = 0
     with private_draft(path, "memory operations") as file:
         for record in records:

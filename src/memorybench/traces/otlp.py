@@ -1,4 +1,4 @@
-"""Extractions from OpenTelemetry traces: a conversation, and the memories that were written from it."""
+"""Reads extractions from OpenTelemetry traces: conversations, each with the memories that were written from it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ class OtlpTraces(Struct, frozen=True):
 
 
 def extraction_row(source: StoredSpan | None, writes: Sequence[StoredSpan]) -> dict[str, Any]:
-    """Return an extraction as an object with the keys of a line of a JSONL trace file."""
+    """Return an extraction as an object with the same keys as a line of a JSONL file of traces.
+
+    `source` is the span with the messages of the conversation, `writes` are the spans that wrote memories from it.
+    """
     first = writes[0]
     existing = [span.attributes[EXISTING_MEMORY] for span in writes if EXISTING_MEMORY in span.attributes]
     return {
@@ -75,7 +78,10 @@ def extraction_row(source: StoredSpan | None, writes: Sequence[StoredSpan]) -> d
 
 
 def _written(spans: Sequence[StoredSpan]) -> Any:
-    """Return the contents that the successful writes stored: a list or, if there is one, that; None if unknown."""
+    """Return the contents of the memories that the successful writes stored; None if they are unknown.
+
+    A single content is returned itself, several contents as a list.
+    """
     contents: list[Any] = []
     for span in spans:
         records = span.attributes.get(RECORDS)

@@ -1,7 +1,7 @@
-"""Reads spans from files: OTLP JSON with one batch per line (as the OpenTelemetry collector writes), and exports.
+"""Reads spans from files of OTLP JSON, with one batch per line as the OpenTelemetry collector writes, and from exports.
 
-The spans of a trace are spread over the file, children before parents. They are collected in a temporary database, so
-that a file of any size takes little memory.
+The spans of a trace may be anywhere in the file, children before their parents. So all spans are collected in a
+temporary database, and a file of any size takes little memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .messages import InvalidConversation, messages_in, turns_of
 from .span_files import numbered_batches
 
 _JSON_ATTRIBUTES = frozenset({genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, genai.RECORDS, genai.EXISTING_MEMORY})
-"""Attributes that contain JSON; most exporters write it as a text, which must be parsed."""
+"""Attributes that contain JSON. Most exporters write it as text, which must be parsed."""
 _NAMESPACES = ("gen_ai.", "memorybench.")
 OTLP = "otlp"
 NO_NAMES = SpanNames()
@@ -59,7 +59,7 @@ class StoredSpan(Span, frozen=True):
 
     operation: str = ""
     reply: str | None = None
-    """The text of `gen_ai.output.messages`; None if there is none, as in a call of a tool."""
+    """The text of `gen_ai.output.messages`; None if the span has no such text, as for a call of a tool."""
 
     @property
     def at(self) -> datetime:
@@ -75,9 +75,10 @@ class SpanTable:
     def writes_by_conversation(
         self, operations: Collection[str] = genai.WRITES
     ) -> Iterator[tuple[StoredSpan | None, list[StoredSpan]]]:
-        """Yield each conversation, oldest first, with the spans that wrote memories from it.
+        """Yield the pair (source, writes) for each conversation from which memories were written, oldest first.
 
-        A conversation is given as the span that has its messages; None if no such span is found.
+        `source` is the span that has the messages of the conversation, None if there is no such span; `writes` are the
+        spans of the given operations that belong to the conversation.
         """
         database = self._database
         database.execute("DELETE FROM writes")
@@ -93,10 +94,10 @@ class SpanTable:
             yield self._span(trace, source_id), [one for one in written if one is not None]
 
     def conversation_of(self, span: StoredSpan) -> StoredSpan | None:
-        """Return the span with the messages of the conversation that this span belongs to; None if there is none.
+        """Return the span that has the messages of the conversation that `span` belongs to; None if there is none.
 
-        It is the span itself, its nearest ancestor with messages, or the last span with messages in its trace that
-        began before it.
+        It is `span` itself if it has messages; else its nearest ancestor with messages; else the last span with
+        messages in its trace that did not begin after `span`.
         """
         nearest: StoredSpan | None = span
         seen: set[str] = set()
@@ -113,10 +114,10 @@ class SpanTable:
         return self._select("operation = ? ORDER BY start, trace, id", genai.SEARCH_MEMORY)
 
     def reply_after(self, span: StoredSpan) -> StoredSpan | None:
-        """Return the span with the reply that was given after this span; None if there is none.
+        """Return the span with the reply that the agent gave after `span`; None if there is none.
 
-        The search begins at the parent of this span: the parent's reply counts, or else the first reply among the
-        parent's other children that began later. If there is none, it continues at the parent's parent.
+        This is the parent of `span` if it has a reply, or else the first of the parent's children that has a reply and
+        did not begin before `span`. If there is none, the parent's own parent is examined in the same way, and so on.
         """
         level, seen = span, {span.id}
         while True:
@@ -147,7 +148,7 @@ class SpanTable:
 def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> Iterator[SpanTable]:
     """Read a file in the format of `source`, or a folder of such files, and yield the table of its spans.
 
-    Raise BadInput with the line number if a file is invalid.
+    Raise BadInput, with the line number, if a file is invalid.
     """
     with closing(sqlite3.connect("")) as database:  # a file without a name, deleted when it is closed
         database.executescript(_SCHEMA)
@@ -166,7 +167,10 @@ def open_spans(path: Path, source: str = OTLP, names: SpanNames = NO_NAMES) -> I
 
 
 def _insert(database: sqlite3.Connection, columns: tuple[Any, ...]) -> bool:
-    """Store a span, unless one with the same ids is stored already; return True if that one has different content."""
+    """Store a span, unless a span with the same ids is stored already.
+
+    Return True if the stored span has other content, and False otherwise.
+    """
     if database.execute(_INSERT, columns).rowcount:
         return False
     stored = database.execute(f"SELECT {_SPAN} FROM spans WHERE trace = ? AND id = ?", columns[:2])  # noqa: S608  ours
@@ -174,7 +178,7 @@ def _insert(database: sqlite3.Connection, columns: tuple[Any, ...]) -> bool:
 
 
 def _content(columns: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the columns of a span without its line number, which differs if the span was exported twice."""
+    """Return the columns of a span without its line number, which differs between two exports of the same span."""
     return columns[:_LINE] + columns[_LINE + 1 :]
 
 
@@ -187,7 +191,7 @@ def _otlp_spans(path: Path, names: SpanNames) -> Iterator[Span]:
 
 
 def remove_invalid(batch: Any, where: str) -> tuple[int, list[str]]:
-    """Remove the spans that cannot be read from a batch; return how many are left, and a problem for each removed one.
+    """Remove invalid spans from `batch`; return the number of spans left, and the problem of each removed span.
 
     Raise BadInput if `batch` is not a batch of OTLP JSON.
     """
@@ -286,7 +290,7 @@ def _objects(parent: Mapping[str, Any], key: str, where: str) -> Iterator[dict[s
 
 
 def _value(value: Any, where: str, depth: int = 0) -> Any:
-    """Return the plain value of an attribute: OTLP wraps it in an object that names its type."""
+    """Return the plain value of an attribute. In OTLP JSON, it is in an object such as `{"stringValue": …}`."""
     if depth > _MAX_DEPTH:
         raise BadInput(
             f"{where}: attributes", "the value is nested too deeply", expected=f"at most {_MAX_DEPTH} levels"
@@ -324,9 +328,9 @@ def _number(kind: type[int] | type[float], value: Any, where: str) -> float:
 
 
 def _attribute(key: str, value: Any) -> Any:
-    """Return the value of an attribute, parsed if the attribute contains JSON.
+    """Return the value of an attribute; if the attribute contains JSON as a text, parse the text.
 
-    None if the JSON is invalid or has lone surrogates, which cannot be stored as UTF-8.
+    Return None if the JSON is invalid or has lone surrogates, which cannot be stored as UTF-8.
     """
     if key not in _JSON_ATTRIBUTES or not isinstance(value, str):
         return value

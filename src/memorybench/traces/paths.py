@@ -1,4 +1,4 @@
-"""Paths to the conversation, the existing memory and the output in a run that a service or file recorded."""
+"""Finds the conversation, the existing memory and the output in a recorded run, by JSONPaths."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OF_FILES: Mapping[str, str] = {
     "existing": f"$.existing_memory | {OF_RUNS['existing']}",
     "output": f"$.output | {OF_RUNS['output']}",
 }
-"""The default paths for lines of a file: plain keys, or those of an exported run of LangSmith."""
+"""The default paths for lines of a file, which have plain keys such as `output`, or are exported runs of LangSmith."""
 
 _WORDS = {"conversation": "conversation", "existing": "existing memory", "output": "output"}
 
@@ -37,11 +37,11 @@ class TracePaths(Struct, frozen=True):
     paths: Mapping[str, Path]
     """The path for each role: id, conversation, existing, output."""
     own: frozenset[str]
-    """The roles whose path the user has set, instead of the default."""
+    """The roles whose path was set by the user."""
 
     @classmethod
     def of(cls, usual: Mapping[str, str], own: Mapping[str, str | None] | None = None) -> TracePaths:
-        """Parse the path for each role: the user's, which an option has set (`own`), or else the default (`usual`)."""
+        """Parse the path for each role: the one in `own`, which the user has set by an option, else that in `usual`."""
         overrides = {role: text for role, text in (own or {}).items() if text is not None}
         paths = {role: Path.parse(text, option(role)) for role, text in {**usual, **overrides}.items()}
         return cls(paths, frozenset(overrides))
@@ -52,15 +52,15 @@ class TracePaths(Struct, frozen=True):
 
     @property
     def roots(self) -> list[str]:
-        """The top-level fields of a run that the paths read."""
+        """The top-level fields of a run that are needed for the paths, such as `inputs`."""
         begins = (route.steps[:1] for path in self.paths.values() for route in path.routes)
         return list(dict.fromkeys(step for steps in begins for step in steps if isinstance(step, str)))
 
     def trace(self, run: Mapping[str, Any], where: str) -> Trace:
-        """Return the trace of a run. Raise BadInput if a value in it is invalid.
+        """Return the trace in a recorded run. Raise BadInput if a value in the run is invalid.
 
-        If the conversation or the output is missing, return an UnusableTrace. A missing existing memory counts as
-        empty, unless the user has set its path.
+        If the conversation or the output is missing, return an UnusableTrace. The existing memory may be missing,
+        unless the user has set its path.
         """
         id = self._id(run, where)
         values: dict[str, Any] = {}
@@ -71,7 +71,7 @@ class TracePaths(Struct, frozen=True):
             if not matches and (role != "existing" or role in self.own):
                 error = run.get("error")
                 cause = f"; the run ended with an error: {preview(error)}" if isinstance(error, str) and error else ""
-                problem = f"{where}: {self.paths[role].text} finds no {word}{cause}"
+                problem = f"{where}: {self.paths[role].text}: no {word} found{cause}"
                 return UnusableTrace(id=id, conversation=(), problem=problem, missing=option(role))
             # a path such as `$.inputs.messages[*]` has many matches
             values[role] = matches[0] if len(matches) == 1 else matches or None
@@ -89,7 +89,7 @@ class TracePaths(Struct, frozen=True):
         )
 
     def judgeable(self, run: Mapping[str, Any], where: str) -> Trace:
-        """Return the trace of a run as `trace` does, but raise BadInput instead of returning an UnusableTrace."""
+        """Return the trace in a recorded run. Unlike `trace`, raise BadInput if the trace is unusable."""
         trace = self.trace(run, where)
         if isinstance(trace, UnusableTrace):
             raise BadInput("", trace.problem, remedy=f"set {trace.missing}")
@@ -113,7 +113,7 @@ def option(role: str) -> str:
 
 
 def instant(value: Any, where: str) -> datetime | None:
-    """Return a time that a trace names; None if it names none. Raise BadInput if it is invalid."""
+    """Parse the start time of a trace; None for None. Raise BadInput if it is not an ISO 8601 date and time."""
     if value is None:
         return None
     try:

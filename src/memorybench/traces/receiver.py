@@ -1,7 +1,7 @@
 """A small OTLP/HTTP server that stores the spans it receives in files of OTLP JSON, which other commands read.
 
-The receiver answers as the protocol requires: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Protocol Buffers
-need the extra `otel`; JSON does not.
+It implements the protocol at https://opentelemetry.io/docs/specs/otlp/#otlphttp. Requests with Protocol Buffers need
+the extra `otel`; requests with JSON do not.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ TRACES_PATH = "/v1/traces"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 MAX_BODY = 16 * 2**20
-"""Maximum size in bytes of the body of a request after it is decompressed."""
+"""Maximum size of the body of a request in bytes, as it is sent and after it is decompressed."""
 _MAX_WORKING, _MAX_WAITING = 4, 256
-"""The most requests that are decompressed and parsed at once, and the most requests in total. The first limit also
-applies to large bodies that are read at once."""
+"""Maximum number of requests that are decompressed and parsed at the same time (the same limit applies to large bodies
+that are being read), and maximum number of requests that have arrived and are not answered yet."""
 _SMALL_BODY = 2**20
 """A body of at most this many bytes is read without waiting for requests with large bodies."""
 _BODY_SECONDS = 60
 _FULL_SECONDS, _BUSY_SECONDS = 60, 1
-"""Seconds in the header Retry-After, if the folder is full and if there are too many requests."""
+"""Seconds in the header Retry-After of a refusal: if the folder is full, and if there are too many requests."""
 _ENCODINGS = {"": (), "identity": (), "gzip": (31,), "deflate": (15, -15)}
-"""The formats that zlib tries, as its `wbits`, by Content-Encoding. Some senders omit the header of deflate."""
+"""Maps a Content-Encoding to the values of zlib's `wbits` that are tried in turn. For deflate, there are two, because
+some senders omit the header of the format."""
 _IDS = frozenset({"traceId", "spanId", "parentSpanId"})
 _INVALID, _UNAUTHENTICATED, _TOO_LARGE, _UNAVAILABLE = 3, 16, 8, 14
 """Codes of google.rpc.Status."""
@@ -53,8 +54,8 @@ _INVALID, _UNAUTHENTICATED, _TOO_LARGE, _UNAVAILABLE = 3, 16, 8, 14
 class Receiver:
     files: SpanFiles
     token: str | None = None
-    """The token that senders must send as `Authorization: Bearer …`. None: no token is needed, but the Host header of a
-    request must name this machine, such as localhost."""
+    """The token that senders must send as `Authorization: Bearer …`. None: no token is required, but the Host header of
+    a request must be a name of this machine, such as localhost."""
     redact: Callable[[str], str] = str
     batches: int = 0
     spans: int = 0
@@ -97,8 +98,8 @@ class Receiver:
             scheme, _, given = request.headers.get("Authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token.encode()):
                 raise _Refused(401, _UNAUTHENTICATED, "the token is missing or wrong")
-        elif request.url.host not in LOOPBACK:  # a page that a browser loaded under a name that now means this machine
-            raise _Refused(403, _UNAUTHENTICATED, "requests to other host names need a token")
+        elif request.url.host not in LOOPBACK:  # DNS rebinding: a web page whose host name now means this machine
+            raise _Refused(403, _UNAUTHENTICATED, "a request to a host name other than localhost needs a token")
         if request.content_type not in (JSON, PROTOBUF):
             raise _Refused(415, _INVALID, f"the content type must be {JSON} or {PROTOBUF}")
         if request.content_type == PROTOBUF and not can_read_protobuf():
@@ -109,7 +110,7 @@ class Receiver:
             raise _too_large()
 
     async def _store(self, request: web.Request, body: bytes) -> list[str]:
-        """Store the spans of a request; return a problem for each invalid span, which is not stored."""
+        """Store the valid spans of a request; return the problems of the invalid spans, one text each."""
         parse = _from_protobuf if request.content_type == PROTOBUF else _from_json
         encoding = _encoding(request)
         async with self._working:
@@ -128,7 +129,7 @@ class Receiver:
 
 
 class _Refused(Exception):
-    """Raised to refuse a request. Has the HTTP status, the code of google.rpc.Status and the seconds until a retry."""
+    """A request is refused. Has the HTTP status, the code of google.rpc.Status, and the seconds until a retry."""
 
     def __init__(self, status: int, code: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -170,7 +171,7 @@ async def _read_body(request: web.Request) -> bytes:
 
 
 class _OneLine(logging.Formatter):
-    """Formats an error as one line, so that senders of invalid requests cannot fill the screen with tracebacks."""
+    """Formats an error as one line, because senders of invalid requests must not fill the terminal with tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
@@ -186,7 +187,7 @@ def _one_line_logger() -> logging.Logger:
 
 @asynccontextmanager
 async def serve(receiver: Receiver, host: str, port: int) -> AsyncIterator[str]:
-    """Start the server and yield its address. When the block ends, requests that have begun are still completed."""
+    """Start the server and yield its address. When the context ends, wait up to 5 s for requests that have begun."""
     app = web.Application(client_max_size=MAX_BODY)
     app.router.add_post(TRACES_PATH, receiver.receive)
     # bodies are unpacked in a thread, within limits
@@ -215,13 +216,13 @@ def can_read_protobuf() -> bool:
 
 
 def _line(parse: Callable[[bytes], Any], body: bytes, redact: Callable[[str], str]) -> tuple[bytes, int, list[str]]:
-    """Return a batch as a line of OTLP JSON, the number of its spans, and a problem for each span that was left out."""
+    """Return a batch as one line of OTLP JSON, the number of spans in it, and the problem of each span left out."""
     try:
         batch = parse(body)
         count, problems = remove_invalid(batch, "request")
     except BadInput as error:
         raise _Refused(400, _INVALID, str(error)) from None
-    # ASCII only, so that a line that a kill cuts is never an invalid character
+    # ASCII only, so that a line that is cut by a kill does not end within a character
     line = redact(json.dumps(batch, separators=(",", ":"))).encode() + b"\n"
     if len(line) > LONGEST_LINE:
         raise _too_large()
@@ -248,7 +249,7 @@ def _from_protobuf(body: bytes) -> Any:
 
 
 def _with_hex_ids(value: Any) -> Any:
-    """Return the batch with hexadecimal ids, as in OTLP JSON, instead of the base64 of Protocol Buffers."""
+    """Return the batch with hexadecimal ids, as OTLP JSON requires. In JSON from Protocol Buffers, ids are base64."""
     if isinstance(value, dict):
         return {
             key: base64.b64decode(one).hex() if key in _IDS and isinstance(one, str) else _with_hex_ids(one)

@@ -18,11 +18,14 @@ from .span_files import files_in
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet")
 _LISTS = ("data", "observations", "spans", "runs")
-"""Keys that contain the list of rows in replies of the services."""
+"""Keys of the list of rows in a saved reply of a service's API."""
 
 
 def exported_rows(path: Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-    """Yield each row of a file, or of all files below a folder, after its place for errors and its number."""
+    """Yield (place, number, row) for each row of a file, or of all files below a folder.
+
+    The place is for error messages: the file, and the number of the line or row.
+    """
     for file in files_in(path, "**/*", SUFFIXES, "exported files"):
         for number, row in _rows(file):
             where = f"{file}:{number}"
@@ -48,9 +51,10 @@ def _rows(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _json(file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the line number and value of each row: each item of a JSON array or, in another file, each line.
+    """Yield the line number and the value of each row of a `.json` file.
 
-    A file with one JSON value on several lines is one row.
+    The rows are the items of a JSON array, or the lines of a file with one JSON value per line. A file with another
+    JSON value has this value as its only row.
     """
     count = 0
     try:
@@ -66,7 +70,7 @@ def _json(file: Path) -> Iterator[tuple[int, Any]]:
                 raise NotStreamable
     except NotStreamable:
         if count:
-            # reading the whole file either succeeds or reports the error with its place
+            # load_json reads the whole file, and reports an error with its place
             yield from islice(enumerate(load_json(file).value, 1), count, None)
             return
     else:

@@ -1,4 +1,4 @@
-"""Files of OTLP JSON in a folder, which a receiver writes and other commands read one after the other."""
+"""Writes and reads the files of OTLP JSON in a folder, in which the receiver stores spans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memorybench.files.reading import read_lines
 from memorybench.files.rows import decode_line
 
 FILE_SIZE = 64 * 2**20
-"""Size in bytes of a file after which a new one is begun."""
+"""The size of a file, in bytes, from which on a new file is begun."""
 _NAME = re.compile(r"spans-(\d{6,})\.jsonl")
 _SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _LOCK = ".lock"
@@ -27,7 +27,11 @@ class FolderFull(JournalError):
 
 
 def files_in(path: Path, pattern: str, suffixes: tuple[str, ...], content: str) -> list[Path]:
-    """Return the file itself, or the files of a folder with these suffixes, sorted, without hidden and empty ones."""
+    """Return `path` if it is a file. For a folder, return its files with these suffixes, sorted.
+
+    Hidden and empty files are left out. Raise BadInput if there are no files; `content` says in the error which files
+    are missing, such as "exported files".
+    """
     if not path.is_dir():
         return [path]
     found = [
@@ -45,10 +49,10 @@ def files_in(path: Path, pattern: str, suffixes: tuple[str, ...], content: str) 
 
 
 def numbered_batches(path: Path) -> Iterator[tuple[Path, int, Any]]:
-    """Yield file, line number and value of each line of a file, or of the files of a folder.
+    """Yield (file, line number, value) for each line of a file of JSON lines, or of the files in a folder.
 
-    In a folder, an incomplete last line of a file is skipped: the receiver was killed while writing it and did not
-    confirm it, so the sender sends it again.
+    In a folder, an incomplete last line of a file is skipped: the receiver was killed while it wrote the line, so it
+    did not confirm the request, and the sender sends it again.
     """
     is_folder = path.is_dir()
     for file in files_in(path, "*", _SUFFIXES, "files of spans"):
@@ -63,7 +67,7 @@ def numbered_batches(path: Path) -> Iterator[tuple[Path, int, Any]]:
 
 
 class SpanFiles:
-    """Appends lines to the newest file of a folder. One process at a time may write."""
+    """Appends lines to the newest file of a folder. Only one process at a time may write to the folder."""
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder = folder
@@ -96,7 +100,10 @@ class SpanFiles:
         os.close(self._lock)
 
     def append(self, line: bytes) -> None:
-        """Write a line; it is on disk when this returns. Raise FolderFull at the size limit or if writing fails."""
+        """Write a line durably: it is on disk when the method returns.
+
+        Raise FolderFull if the files would be larger than the limit, or if writing fails.
+        """
         if self._bytes + len(line) > self._max_bytes:
             self._bytes = self._measure()  # the user may have removed files
             if self._bytes + len(line) > self._max_bytes:
@@ -116,13 +123,13 @@ class SpanFiles:
                 left = left[os.write(self._file, left) :]
             os.fsync(self._file)
         except OSError:
-            with suppress(OSError):  # what remains is an incomplete line, which readers skip
+            with suppress(OSError):  # if this fails, an incomplete line remains, which readers skip
                 os.ftruncate(self._file, self._file_bytes)
             self._close_file()
             raise
 
     def _open_file(self) -> None:
-        """Open the newest file to append, or the next one if it is full or was removed."""
+        """Open the newest file for appending; if it is full, create the next file. Do nothing if it is open already."""
         if self._file >= 0 and (self._file_bytes >= FILE_SIZE or not os.fstat(self._file).st_nlink):
             self._close_file()
         if self._file >= 0:
@@ -132,7 +139,7 @@ class SpanFiles:
         if newest is not None and path.stat().st_size >= FILE_SIZE:
             path = self._folder / f"spans-{number + 1:06}.jsonl"
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-        # a line that a killed process left incomplete
+        # a killed process may have left an incomplete line, which is cut off
         self._file_bytes = _complete_size(path)
         os.ftruncate(self._file, self._file_bytes)
         folder = os.open(self._folder, os.O_RDONLY)
@@ -155,7 +162,7 @@ class SpanFiles:
 
 
 def _complete_size(path: Path) -> int:
-    """Return the size of a file up to its last line end."""
+    """Return the size in bytes of the complete lines of a file."""
     with path.open("rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return 0  # an empty file cannot be mapped

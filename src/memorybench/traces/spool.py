@@ -1,4 +1,4 @@
-"""Fetches traces once into a file of the run. That saves RAM, and a resumed run reads the same traces."""
+"""Fetches traces once, into a file of the run: they need not fit into RAM, and a resumed run reads the same traces."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def parse_trace(line: bytes) -> Trace:
 
 
 async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = str) -> RecordFile[Trace]:
-    """Fetch the traces of `source` into the file `path`, unless it exists.
+    """Return the traces in the file `path`. If it does not exist, first fetch all traces of `source` into it.
 
     After an interruption, all traces are fetched again, because the cursors of services expire within a day. Raise
-    BadInput if there is no trace, or if one of the paths has no value in any trace.
+    BadInput if the source has no trace, or if the value at one of the user's paths is missing in every trace.
     """
     if path.exists():  # noqa: ASYNC240  one call, before anything else runs
         return RecordFile.open(path, parse_trace)
@@ -82,9 +82,9 @@ def _check_usable(source: str, size: int, unusable: Sequence[UnusableTrace]) -> 
 
 @contextmanager
 def private_draft(path: Path, content: str) -> Iterator[BinaryIO]:
-    """Create a file that gets its name only when the block ends, so that it is complete.
+    """Create a file that gets the name `path` only when the context ends, so that a file of this name is complete.
 
-    Raise JournalError if it cannot be written. `content` says what it contains, for the error.
+    Raise JournalError if the file cannot be written. `content` says in the error what the file contains.
     """
     unfinished = path.with_name(f"{path.name}.part")
     try:

@@ -93,7 +93,7 @@ def _static(request: Request) -> Response:
 
 def _error(request: Request, status: int, title: str, text: str) -> Response:
     template = request.app.state.templates.get_template("error.html")
-    # a part that fails unexpectedly may fail again and again: its page is not loaded again
+    # a part that fails unexpectedly may fail again each time, so the browser is not told to reload the page
     headers = {} if status == 500 and _is_part(request) else _opening_headers(request)
     return HTMLResponse(template.render(title=title, text=text, here=""), status, headers)
 
@@ -103,7 +103,10 @@ def _is_part(request: Request) -> bool:
 
 
 def _opening_headers(request: Request) -> dict[str, str]:
-    """Return headers that make htmx open the page instead of putting it into the one that is shown."""
+    """Return headers that make htmx load a whole page instead of inserting the response into the page that is shown.
+
+    Return {} if the request is not from htmx.
+    """
     if "hx-request" not in request.headers:
         return {}
     if _is_part(request):

@@ -17,7 +17,7 @@ from memorybench.files.reading import check_confined
 from memorybench.journal.rows import Fingerprint, Run
 
 _LARGEST_AUDIT = 16 * 2**20
-"""In bytes. Larger audit datasets are not read, because they are read into memory as a whole."""
+"""The largest audit dataset that is read, in bytes, because it is read into memory as a whole."""
 SUITES = ("bench", "audit")
 """The suites whose questions are about conversations."""
 ReadConversation = Callable[[str], Haystack]
@@ -29,7 +29,9 @@ def open_conversations(run: Run, benchmark: str, results: Path) -> ReadConversat
     recorded = run.fingerprints.get(f"{kind} {benchmark}")
     if recorded is None:
         raise BadInput(
-            f"run {run.id}", "the run does not record a fingerprint of its conversations, so they cannot be shown"
+            f"run {run.id}",
+            "it has no fingerprint to check its conversations by, so they cannot be shown",
+            remedy="start a new run to record one",
         )
     folders = (results.parent, Path.cwd(), Path(catalog.__file__).parent)
     read = (_open_audit if run.suite == "audit" else _open_benchmark)(run, benchmark, recorded, folders)

@@ -90,7 +90,8 @@ SELECT id, subject, variant, repeat, :number, trial, role,
     reason, got
 FROM explained JOIN questions USING (benchmark, case_id) WHERE questions.run = :number
 """  # noqa: S608  ours
-"""Adds the mark and reason of each trial; the same values as `outcome_mark` and `failure_reason` return."""
+"""SQL that adds trials with their marks and reasons, which are the values that `outcome_mark` and `failure_reason`
+return."""
 
 
 class Filter(Struct, frozen=True):
@@ -101,7 +102,7 @@ class Filter(Struct, frozen=True):
     outcome: str = ""
     """right, wrong, undecided, UNEXPLAINED, a status or a failure reason.
 
-    It is that of `provider`; of any provider if that is empty.
+    A trial of `provider` must have it; a trial of any provider if `provider` is empty.
     """
     type: str = ""
     cluster: str = ""
@@ -109,7 +110,7 @@ class Filter(Struct, frozen=True):
     right: str = ""
     """A provider that answered the question right."""
     wrong: str = ""
-    """A provider that answered the question wrong; with `right`, in a repeat in which that provider was right."""
+    """A provider that answered the question wrong. If `right` is set, too, both must be true in the same repeat."""
 
     def parameters(self) -> dict[str, str]:
         return {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name)}
@@ -230,7 +231,10 @@ class QuestionIndex:
         return [value for (value,) in self._choice(run, query) if value]
 
     def reasons(self, run: int, *, of_questions: bool = False) -> dict[tuple[str, str], int]:
-        """Return the number of failed trials, or of questions with a failed trial, by provider and reason."""
+        """Return the number of trials with a failure reason, such as `wrong` or `skipped`, by provider and reason.
+
+        With `of_questions`, count the questions that have such a trial.
+        """
         counted = "DISTINCT question" if of_questions else "*"
         query = f"SELECT subject, reason, count({counted}) FROM trials WHERE run = ? AND reason != '' GROUP BY 1, 2"  # noqa: S608
         return {(subject, reason): n for subject, reason, n in self._choice(run, query)}

@@ -1,4 +1,4 @@
-"""Computes slow parts of pages in background threads and caches the latest ones."""
+"""Computes slow parts of pages in background threads and caches the parts that were used last."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 Made = TypeVar("Made")
 Key = tuple[Hashable, ...]
 _MOST_KEPT: dict[Hashable, int] = {"compare": 4, "data": 2}
-"""By kind, the first item of the key: the most parts that are cached.
+"""The most parts of a kind that are cached. The kind of a part is the first item of its key.
 
-Parts of these kinds hold all questions of a run.
+Parts of these kinds contain all questions of a run.
 """
 _MOST_OTHERS = 64
 
@@ -31,7 +31,7 @@ class Jobs:
         self._lock = Lock()
 
     def start(self, key: Key, make: Callable[[], Made]) -> Future[Made]:
-        """Start `make` unless it was already started for this key. After an error, it is started again."""
+        """Return a future of `make()`, which is started unless it was already started for this key without an error."""
         with self._lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):

@@ -187,9 +187,9 @@ class Results:
             yield StoredRun(((reader, run),))
 
     def report(self, place: int, stored: StoredRun) -> Report:
-        """Return the report of a run, with the sections that `results` shows.
+        """Return the report of a run, as `memorybench results` shows it.
 
-        It is computed in a background thread. Raise Pending if it is not ready yet.
+        The report is computed in a background thread. Raise Pending if it is not ready yet.
         """
         state, run_id = self._state(place, stored), stored.run.id
         self.jobs.start(("questions", *state), lambda: self._index(place, run_id))  # the page needs both
@@ -213,9 +213,9 @@ class Results:
     def charts(
         self, place: int, stored: StoredRun, failures: Mapping[tuple[str, str], int], seconds: float = 0.0
     ) -> tuple[list[tuple[str, str]] | None, bool]:
-        """Return titles and SVG of the charts of a run, and whether they were drawn within `seconds`.
+        """Return (title, SVG) of each chart of a run, and whether drawing ended within `seconds`.
 
-        If not, each SVG is an empty placeholder of about the same size. If drawing failed, None replaces the list.
+        If it did not, each SVG is an empty placeholder of about the same size. If drawing failed, the list is None.
         """
         state, run_id = self._state(place, stored), stored.run.id
         specs = dict(self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[1])
@@ -239,9 +239,9 @@ class Results:
             return None
 
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
-        """Compare the providers of a run in folder number `place`. None if only one has trials, or there are too many.
+        """Compare the providers of a run. None if only one provider has trials, or if the run has too many trials.
 
-        Raise Pending if it is not ready yet.
+        `place` is the index of the results folder. Raise Pending if the comparison is not ready yet.
         """
         if stored.run.planned > MOST_COMPARED:
             return None
@@ -283,7 +283,7 @@ class Results:
                 stored = stack.enter_context(self._open(place, run_id))
                 subjects = {subject for *own, subject in sides if own == [place, run_id]}
                 named = frozenset(subject for subject in subjects if subject is not None)
-                with explain_form(stored.run):  # here, where it is known which of the runs has another form
+                with explain_form(stored.run):  # for each run, so that the error names the run with the malformed data
                     measures = suite_of(stored.run).main_measures(stored)
                     whole = None if None in subjects else named
                     one = ComparedRun(stored, stored.folder, subjects=whole, measures=measures)
@@ -331,7 +331,7 @@ class Results:
 
 @contextmanager
 def explain_page(run: Run, part: str = "") -> Iterator[None]:
-    """Do what `explain_form` does, and treat errors that templates raise in the same way."""
+    """Explain errors about malformed recorded data as `explain_form` does, and also the errors of templates."""
     try:
         with explain_form(run, part=part):
             yield

@@ -46,11 +46,11 @@ def join_run(
     options: Mapping[str, Any] | None = None,
     new_stop: Callable[[], Stop] = Stop,
 ) -> JoinedRun:
-    """Perform trials of a run until none is left. If `run_id` is None, join the newest unfinished run.
+    """Join a run and perform its trials until none is left. If `run_id` is None, join the newest unfinished run.
 
-    Join the run again whenever the database was restarted or the lease has expired. `given` are values that are not
-    saved with the run, such as consent; `options` are values of RunOptions, such as the concurrency. `new_stop` is
-    called each time that the run is joined.
+    Join the run again whenever the connection to the database was lost, or the database ended this process's lease.
+    `given` are values that are not saved with the run, such as consent; `options` are values of RunOptions, such as
+    the concurrency. `new_stop` is called each time that the run is joined.
     """
     results = results_folder(Path(), journal)
     run_id = _choose(results, run_id).id
@@ -66,7 +66,7 @@ def join_run(
 def _join_once(
     journal: str, run_id: str, given: Mapping[str, Any], show: Show, values: Mapping[str, Any], stopping: Stop
 ) -> JoinedRun:
-    """Join the run once and perform trials until none is left. Stores of memories go to a temporary folder.
+    """Join the run once and perform its trials until none is left. Memory stores on disk are in a temporary folder.
 
     Trials that failed or were blocked are not repeated; only `--resume` repeats them.
     """
@@ -78,7 +78,7 @@ def _join_once(
         chosen_suite = suite_of(chosen)
         options = make_spec(RunOptions, {**values, "output": folder, "journal": journal, "resume": chosen.id})
         start = start_run(chosen_suite, chosen_suite.command_of(chosen), given, options, LiveWiring())
-        if start.prepared.blocked:  # this process must not record the run as blocked for all
+        if start.prepared.blocked:  # only this process cannot continue: it must not record the run as blocked
             raise RunConflict(f"run {chosen.id}: {start.prepared.blocked}")
         ending = running.join(start, show=show, stopping=stopping)
         with RunReader.open(start.place.results, thorough=False) as run_reader:
@@ -104,7 +104,7 @@ def _wait_for_database(results: Path) -> None:
 
 def _choose(results: Path, name: str | None) -> Run:
     with RunReader.open(results) as run_reader:
-        # a calibration has no suite: only the command that began it can continue it
+        # without runs of `calibrate`, which have no suite: only the process that began one can continue it
         unfinished = [run for run in run_reader.runs() if run.status in ("running", "partial") and suite(run.suite)]
         if name is None and not unfinished:
             raise BadInput(

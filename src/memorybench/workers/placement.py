@@ -21,9 +21,10 @@ def run(
     show: Show = show_nothing,
     last_words: str = "",
 ) -> FinishedRun:
-    """Perform a run and write its reports, as `running.run` does, here or on a Ray cluster.
+    """Perform a run, in this process or with `--ray` on a Ray cluster, and write its reports.
 
-    `last_words` is printed at the second Ctrl-C, which stops the run at once.
+    `announce` gets the facts for the header, `show` the progress. `last_words` is printed at the second Ctrl-C, which
+    stops the run at once.
     """
     stopping = Stop()
     stopping.last_words = last_words
@@ -37,6 +38,6 @@ def run(
         with redirect_stdout(output):
             announce(facts)
 
-    # Ray prints messages of its own on standard output, which is for the report
+    # Ray prints messages on standard output, which must contain only the report
     with redirect_stdout(sys.stderr), ray_workers(start, stopping) as elsewhere:
         return running.run(start, announce=announce_here, show=show, elsewhere=elsewhere, start_page=start_page)

@@ -37,21 +37,21 @@ from .ray_worker import RayWorker, WorkerProcess, WorkerResult, WorkerTask
 
 LOCAL = "local"
 _MOST_RESTARTS = 20
-"""The most restarts per worker, so that a history that kills every process does not occupy the cluster forever."""
+"""The most restarts per worker, so that a conversation that crashes each worker does not occupy the cluster forever."""
 _CONNECT_SECONDS = 10.0
 _START_SECONDS = 300.0
 _DRAIN_SECONDS = 60.0
 _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.5
-_MOST_FILES = 500 * 2**20
-"""The most bytes of files, in total, that Ray accepts for a job."""
+_MOST_FILE_BYTES = 500 * 2**20
+"""The most bytes that Ray accepts for all files of a job together."""
 
 
 @contextmanager
 def ray_workers(start: Start, stopping: Stop) -> Iterator[PerformElsewhere]:
-    """Connect to Ray, start the workers, and yield the function that performs the run on them.
+    """Connect to Ray, start the workers, and yield a function that performs the run on the workers.
 
-    Raise BadInput, before anything is recorded or spent, if that is not possible.
+    If that is not possible, raise BadInput before anything is recorded or spent.
     """
     ray, options = import_module("ray"), start.options
     variables = named_variables(options.ray_env, "--ray-env")
@@ -74,7 +74,10 @@ def ray_workers(start: Start, stopping: Stop) -> Iterator[PerformElsewhere]:
 
 
 def copy_files(paths: Sequence[str], folder: Path) -> None:
-    """Copy files and folders of the working folder to the same relative paths below `folder`."""
+    """Copy files and folders, which must be in the working folder, to the same relative paths in `folder`.
+
+    Raise BadInput if a path does not exist, or the copies are larger than Ray accepts.
+    """
     here = Path.cwd().resolve()
     for name in paths:
         path = Path(name).resolve()
@@ -93,10 +96,11 @@ def copy_files(paths: Sequence[str], folder: Path) -> None:
         else:
             shutil.copyfile(path, target)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    if size > _MOST_FILES:
+    if size > _MOST_FILE_BYTES:
         raise BadInput(
             "--ray-files",
-            f"the files have {size / 2**20:,.0f} MiB; expected at most {_MOST_FILES / 2**20:.0f} MiB",
+            f"the files have {size / 2**20:,.0f} MiB",
+            expected=f"at most {_MOST_FILE_BYTES / 2**20:.0f} MiB",
             remedy="put large files on every machine, or on a shared file system",
         )
 
@@ -110,7 +114,7 @@ def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
         arguments["runtime_env"] = {"working_dir": folder}
     if address == LOCAL:
         if "RAY_USAGE_STATS_ENABLED" not in environment():
-            set_variables({"RAY_USAGE_STATS_ENABLED": "0"})  # Ray reports its use to its makers otherwise
+            set_variables({"RAY_USAGE_STATS_ENABLED": "0"})  # otherwise Ray sends usage statistics to its developers
         arguments |= {"include_dashboard": False, "object_store_memory": 80 * 2**20}
         print("memorybench: starting Ray on this machine …", file=sys.stderr)
     handler = signal.getsignal(signal.SIGTERM)
@@ -124,12 +128,12 @@ def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
             f"cannot connect to {address} ({_one_line(error)})",
             remedy=f"check the address, RAY_AUTH_MODE and RAY_AUTH_TOKEN, and {versions}",
         ) from None
-    with suppress(ValueError):  # not in the main thread: Ray has not changed it either
+    with suppress(ValueError):  # outside of the main thread, where Ray cannot change the handler either
         signal.signal(signal.SIGTERM, handler)
 
 
 def _check_address(address: str) -> None:
-    """Raise OSError if nothing listens at the address. Ray itself would try for a minute and may end the process."""
+    """Raise OSError if nothing listens at a HOST:PORT. Ray itself would try for a minute and may end the process."""
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if separator and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
@@ -143,7 +147,7 @@ def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
         fewer = f"at most --workers {fitting}, or " if fitting else ""
         raise BadInput(
             "--workers",
-            f"{number} workers with {cpus:g} CPUs each need {number * cpus:g}; the cluster has {total:g}",
+            f"{number} workers with {cpus:g} CPUs each need {number * cpus:g} CPUs, but the cluster has {total:g}",
             remedy=f"use {fewer}a smaller --cpus-per-worker, such as 0.25",
         )
     actor_class = ray.remote(RayWorker).options(
@@ -160,7 +164,7 @@ def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
         )
     try:
         processes: list[WorkerProcess] = ray.get(calls)
-    except Exception as error:  # also errors of Ray about code that its machines lack
+    except Exception as error:  # such as Ray's error if a machine of the cluster does not have the code
         raise BadInput(
             "--ray",
             f"a worker cannot start ({_one_line(error)})",
@@ -186,9 +190,9 @@ class _Driver:
         self._stopping = stopping
         stopping.at_once = self._stop_at_once
         self._calls: dict[Any, int] = {}
-        """The calls of `RayWorker.perform`, each with the number of its worker."""
+        """The calls of `RayWorker.perform` that have not returned yet, each with the number of its worker."""
         self._processes: dict[int, WorkerProcess] = {}
-        """The newest process id that each worker has reported, by the number of the worker."""
+        """The process that each worker ran in when it last replied, by the number of the worker."""
         self._news: dict[Any, int] = {}
         """The calls of `RayWorker.news` that have not returned yet, each with the number of its worker."""
         self._endings: list[Ending] = []
@@ -211,7 +215,7 @@ class _Driver:
                     outcomes.read_sometimes()
                     await asyncio.sleep(_POLL_SECONDS)
             finally:
-                if calls:  # the driver cannot go on, and nothing follows the workers any more
+                if calls:  # an exception ends the driver, so that nothing follows the workers any more
                     self._stop(calls.values())
                     self._ray.wait(list(calls), num_returns=len(calls), timeout=_DRAIN_SECONDS)
                 self._kill()
@@ -224,7 +228,9 @@ class _Driver:
         if stopping.is_set():
             return Ending("partial", True, performed)
         if not self._endings:
-            raise JournalError(f"all workers failed: {self._errors[0]}; correct that, then continue with --resume")
+            raise JournalError(
+                f"all workers failed; the first error: {self._errors[0]}; remove its cause, then continue with --resume"
+            )
         return Ending("partial", False, performed, next((one.paused for one in self._endings if one.paused), ""))
 
     def _stop_at_once(self) -> None:
@@ -238,9 +244,9 @@ class _Driver:
             self._ray.kill(actor)
 
     def _stop(self, numbers: Iterable[int]) -> None:
-        """Ask workers to stop after their calls in flight.
+        """Ask the workers with these numbers to stop after their calls in flight.
 
-        Must be called repeatedly, because Ray may restart a worker.
+        Must be called repeatedly: a worker that Ray restarts has forgotten the earlier request.
         """
         for number in numbers:
             self._actors[number].stop.options(max_task_retries=0).remote()
@@ -248,7 +254,7 @@ class _Driver:
     def _end(self, number: int, call: Any) -> None:
         try:
             result: WorkerResult = self._ray.get(call)
-        except Exception as error:  # Ray gave up: it started the worker too often, or the cluster is gone
+        except Exception as error:  # the worker died _MOST_RESTARTS times, or the cluster does not exist any more
             self._report_error(number, f"Ray does not start it again ({_one_line(error)})")
             return
         if result.ending is None:
@@ -264,9 +270,9 @@ class _Driver:
         _report(text)
 
     def _read_news(self, numbers: Iterable[int], progress: RunProgress) -> None:
-        """Show what workers have added to memories, and which workers were restarted.
+        """Show how many sessions the workers have added to memories, and which workers Ray has restarted.
 
-        Does not wait: a worker that is starting does not reply yet.
+        Do not wait for replies, because a worker that is starting does not reply yet.
         """
         ended, _ = self._ray.wait(list(self._news), num_returns=len(self._news), timeout=0) if self._news else ([], [])
         for call in ended:

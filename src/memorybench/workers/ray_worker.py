@@ -1,4 +1,4 @@
-"""A worker on a Ray cluster: the class of a Ray actor, and what it exchanges with the driver."""
+"""A worker on a Ray cluster: the class of its Ray actor, and the values that it exchanges with the driver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .joining import join_run
 
 @dataclass(frozen=True, slots=True)
 class WorkerTask:
-    """What a worker needs to join a run. It may contain secrets: Ray does not show arguments of calls."""
+    """What a worker needs to join a run. It may contain secrets, because Ray does not show the arguments of calls."""
 
     journal: str
     run_id: str
@@ -36,7 +36,7 @@ class WorkerTask:
     given: Mapping[str, Any]
     """Values that are not saved with the run, such as consent."""
     folder: str | None
-    """The folder to work in, if it exists on the worker's machine; None: the folder that Ray created."""
+    """The folder to work in, if it exists on the worker's machine; None: the folder that has the copied --ray-files."""
     variables: Mapping[str, str] = field(repr=False)
 
 
@@ -57,10 +57,10 @@ class WorkerResult(Struct, frozen=True):
 
 
 class RayWorker:
-    """The Ray actor that performs a run. Ray calls its methods in separate threads."""
+    """The Ray actor that performs trials of a run. Ray calls its methods in separate threads."""
 
     def __init__(self) -> None:
-        # Ray shows a worker's standard output on that of the driver, which is for the report
+        # Ray copies a worker's standard output to that of the driver, which must contain only the report
         os.dup2(2, 1)
         self._is_stopping = False
         self._stop: Stop | None = None
@@ -105,7 +105,7 @@ class RayWorker:
         return self._stop
 
     def news(self) -> tuple[WorkerProcess, list[Adding]]:
-        """Return what identifies this process, and the progress of adding sessions that changed since the last call."""
+        """Return this worker's process, and the progress of the haystacks that got sessions since the last call."""
         adding, self._adding = self._adding, {}
         return self.process(), list(adding.values())
 

@@ -1,6 +1,7 @@
 """Report sections as HTML, for the viewer and for reports in one file. Needs jinja2 (the extra `view`).
 
-`environment` returns templates that escape everything. `sections.html` contains the macros, `style.css` the styles.
+`environment` returns a Jinja environment that escapes all text. `sections.html` contains the macros, `style.css` the
+styles.
 Pages have no inline styles or scripts, so that they work with a strict Content-Security-Policy. `report_page` returns a
 report in one file.
 """
@@ -29,7 +30,7 @@ STYLE = FOLDER / "style.css"
 _SCRIPT = FOLDER / "report.js"
 _SHADES = 10
 _LONGEST_LINE = 30
-"""The most characters of a name that is never broken into lines."""
+"""A name with at most this many characters is never broken into lines."""
 _WIDTH, _MARGIN = 96, 4
 """The width and the margin of a drawn interval, in CSS pixels."""
 
@@ -123,7 +124,7 @@ def cell_class(cell: Cell) -> str:
 
 
 def is_long(cell: Cell) -> bool:
-    """Return whether a cell or a heading is broken into lines, because in one line it would hide other columns."""
+    """Return whether a cell or heading must be broken into lines, because in one line it would hide other columns."""
     return isinstance(cell, str) and len(cell) > _LONGEST_LINE
 
 
@@ -141,7 +142,7 @@ def shade(cell: Cell) -> str:
 
 
 def interval(cell: Cell) -> dict[str, float] | None:
-    """Return the horizontal positions of `low`, `high` and `value` in a drawing, in CSS pixels.
+    """Return the positions of a measure's `low`, `high` and `value` in the drawing of its interval, in CSS pixels.
 
     None if the cell is not a share from 0 to 1. `value` is missing if undecided verdicts leave only a range.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Candidate(Struct, frozen=True):
     """A provider or a baseline.
 
-    The suite itself makes the baselines, because some see the gold evidence, and no provider may.
+    A baseline is not a provider, because some baselines show the gold evidence, which providers must not see.
     """
 
     subject: Subject
@@ -53,7 +53,7 @@ class Candidate(Struct, frozen=True):
 
     @property
     def cut(self) -> bool:
-        """Whether the limits of the search apply, as to every provider; False for `full-context` and `oracle`."""
+        """Whether its memories are cut to the search limits; False for `full-context` and `oracle`."""
         return self.provider is not None or self.name in ("none", PLACEBO)
 
 
@@ -65,7 +65,7 @@ def all_turns(haystack: Haystack) -> tuple[Memory, ...]:
 def remembered(baseline: str, question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
     """Return the memories that a baseline finds for a question. `turns` are all turns of the history.
 
-    For `placebo`, they only have the right size, for estimates; `placebo_memories` returns those that are shown.
+    For `placebo`, the result only has the right size, for estimates; `placebo_memories` returns what is shown.
     """
     return BASELINES[baseline](question, turns)
 
@@ -83,13 +83,13 @@ def _gold_turns(question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, 
 
 PLACEBO = "placebo"
 _PLACEBO_TURNS = 10
-"""The number of turns that `placebo` shows if the other question has no gold turns."""
+"""The number of turns that `placebo` shows if the question from the other history has no gold turns."""
 
 
 def partners(questions: Sequence[Question]) -> dict[str, Question]:
-    """Return, by id of a question, a question about the next history. The same questions always get the same partners.
+    """Return, by question id, the question about the next history whose gold turns `placebo` shows.
 
-    Raise BadInput if there is only one history.
+    The same questions always get the same partners. Raise BadInput if there is only one history.
     """
     by_history: dict[str, list[Question]] = {}
     for question in questions:
@@ -110,9 +110,10 @@ def partners(questions: Sequence[Question]) -> dict[str, Question]:
 
 
 def placebo_memories(other: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
-    """Return the gold turns of a question about another history: they look like memories, but do not help.
+    """Return what `placebo` shows: the gold turns of `other`, a question about another history with these turns.
 
-    They have no sources, because the ids of two histories may be the same.
+    If `other` has no gold turns, the first turns of that history. The memories have no sources, because two histories
+    may have the same ids.
     """
     shown = _gold_turns(other, turns) or turns[:_PLACEBO_TURNS]
     return tuple(Memory(id=f"placebo-{n}", content=memory.content) for n, memory in enumerate(shown, 1))
@@ -120,7 +121,7 @@ def placebo_memories(other: Question, turns: tuple[Memory, ...]) -> tuple[Memory
 
 BASELINES: Mapping[str, Callable[[Question, tuple[Memory, ...]], tuple[Memory, ...]]] = {
     "none": lambda question, turns: (),
-    PLACEBO: lambda question, turns: turns[:_PLACEBO_TURNS],  # their size, for estimates: `placebo_memories` are asked
+    PLACEBO: lambda question, turns: turns[:_PLACEBO_TURNS],  # for estimates; see `remembered`
     "full-context": lambda question, turns: turns,
     "oracle": _gold_turns,
 }

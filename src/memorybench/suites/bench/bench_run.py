@@ -43,9 +43,9 @@ class BenchRun(Struct, frozen=True):
     answerer: ResolvedModel | None
     judge: ResolvedModel | None
     recorded: Recorded | None
-    """The providers and the answering model of the run whose answers are judged again.
+    """The providers and the answering model of an earlier run, whose answers this run judges again.
 
-    Only the judge is then opened. None for a run that asks for its own answers.
+    Only the judge is then opened. None for a run that makes its own answers.
     """
     part: Collection[Unit] | None
     """The histories of this shard; None if the run is not a shard."""
@@ -170,7 +170,7 @@ class BenchRun(Struct, frozen=True):
 
     @property
     def canaries(self) -> int:
-        """The number of canaries, answers with a known verdict, that the judge is checked with; 0 without a judge."""
+        """The most canaries, answers with a known verdict, that the judge is checked with; 0 without a judge."""
         if self.judge is None:
             return 0
         from memorybench.suites.judge_check import canary_limit

@@ -45,7 +45,7 @@ class Benchmark(Struct, frozen=True):
     corrected: Mapping[str, Question]
     limits: SearchLimits
     method: str
-    """How answers are scored if the run has no judge, such as `exact-match` or `f1`."""
+    """How answers are scored, such as `exact-match` or `f1`. The verdicts of a judge, if there is one, replace it."""
 
     @property
     def name(self) -> str:
@@ -55,8 +55,8 @@ class Benchmark(Struct, frozen=True):
     def judge_calls(self) -> int:
         """The number of judge calls per provider and repeat.
 
-        It is one per rubric item, or one per question and one more if its answer key is corrected. Questions that
-        required or excluded texts decide need none.
+        A question with a rubric needs one call per item. Of the others, a question with required or excluded texts
+        needs none, because code decides it; any other needs one, or two if its answer key is corrected.
         """
         return sum(judge_calls(one, is_corrected=one.id in self.corrected) for one in self.questions)
 
@@ -66,7 +66,8 @@ def answer_prompts(
 ) -> Mapping[str, Template]:
     """Return the answer prompts of a benchmark by question type; the key "" is for all other types.
 
-    If no question has a date, our own prompts have no line for it.
+    `override` is the value of --answer-prompt, which replaces all of them. Without `has_dates`, the default prompts
+    have no line for the date of the question.
     """
     own, where = config.evaluation.answer_prompt, f"{config.name}: evaluation.answerPrompt"
     if override is not None:
@@ -89,7 +90,7 @@ def answer_prompts(
 
 
 def answer_prompts_text(prompts: Mapping[str, Template]) -> str:
-    """Return the text for the fingerprint of answer prompts."""
+    """Return the answer prompts as one text, of which the fingerprint is made."""
     return canonical({kind: str(prompt.parts) for kind, prompt in prompts.items()})
 
 
@@ -141,7 +142,7 @@ def units_of(benchmarks: Sequence[Benchmark]) -> set[Unit]:
 
 
 def part_of(benchmarks: Sequence[Benchmark], part: Collection[Unit] | None) -> tuple[Benchmark, ...]:
-    """Return the benchmarks with only the questions about these histories; None: with all questions."""
+    """Return the benchmarks with only the questions about the histories in `part`; None: with all questions."""
     if part is None:
         return tuple(benchmarks)
     return tuple(

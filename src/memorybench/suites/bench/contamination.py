@@ -37,7 +37,7 @@ def _chance(question: Question) -> float:
 
 
 def contamination(summary: Summary, chance: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-    """Yield the answer measures of the baselines `none` and `placebo` that are clearly above chance, one dict each."""
+    """Yield a dict for each answer measure of `none` and `placebo` that is clearly above `chance`, by benchmark."""
     for result in summary.results:
         baseline = result.subject.partition(" + ")[0]
         if result.group or baseline not in WITHOUT_MEMORY or result.benchmark not in chance:

@@ -20,7 +20,7 @@ METRICS = "memorybench.metrics"
 """The entry point group of third-party metrics."""
 
 CORRECTED = {"accuracy": "correct", "answer_f1": "answer_f1", "recall@5": "recall@5", "recall@10": "recall@10"}
-"""By measure that is also computed with a corrected answer key: the name of its score."""
+"""The measures that are also computed with a corrected answer key, each with the name of its score."""
 
 
 SPECIAL = (RUBRIC_SCORE, RUBRIC_MET, "required_share", EXCLUDED)
@@ -28,7 +28,7 @@ SPECIAL = (RUBRIC_SCORE, RUBRIC_MET, "required_share", EXCLUDED)
 
 
 def special_measures(questions: Iterable[Question]) -> list[str]:
-    """Return the measures that apply only to questions with a rubric, or with required or forbidden content."""
+    """Return the names of the measures that these questions need for rubrics and for required or forbidden content."""
     found: dict[str, None] = {}
     for question in questions:
         if question.rubric:
@@ -45,8 +45,9 @@ def special_measures(questions: Iterable[Question]) -> list[str]:
 class UnjudgedAccuracy(BoundedRate, frozen=True):
     """The share of right answers in a run without a judge, in which code cannot decide every answer.
 
-    The answers that it can decide may be better or worse than the others: it reads only some of the replies to a
-    multiple-choice question, and sees that an answer with an excluded text is wrong, but not that another one is right.
+    The decided answers may be better or worse than the others, so the undecided ones widen the interval. Code cannot
+    read every reply to a multiple-choice question; and it knows that an answer with an excluded text is wrong, but not
+    that an answer without such a text is right.
     """
 
     def is_open(self, outcome: Outcome) -> bool:
@@ -114,5 +115,5 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
 
 
 def plugin_metrics() -> tuple[Metric | RetrievalMetric, ...]:
-    """Load the metrics of installed packages; one that cannot be loaded is skipped with a warning."""
+    """Return the metrics of installed plug-in packages. A metric that cannot be loaded is skipped with a warning."""
     return tuple(load_plugins(METRICS, "metric"))

@@ -54,7 +54,7 @@ class RecordedQuestion(Question):
     """A question as the journal stores it."""
 
     evidence: tuple[GoldTurn, ...] = ()
-    """The gold turns; if the benchmark names only gold sessions, the turns of these."""
+    """The gold turns; if the benchmark names only gold sessions, the first turns of these sessions."""
     history: str
     """A digest of the sessions of its haystack, by which `compare` detects that they changed."""
 
@@ -249,7 +249,7 @@ class BenchPlan(Struct):
 
 
 class _Haystacks:
-    """Computes what all candidates need of the haystacks of a benchmark. Keeps that of the last few haystacks."""
+    """Computes data of a haystack that all candidates use, by haystack id. Caches that of the last few haystacks."""
 
     def __init__(self, dataset: Dataset) -> None:
         keep = lru_cache(maxsize=SIDE_BY_SIDE)
@@ -346,7 +346,7 @@ class _Questioner:
     ) -> list[Score]:
         """Return scores of the same answer and ranking by the corrected answer key, named `corrected_…`.
 
-        If the question has no correction, they have the values of the original key.
+        If the question has no correction, they have the values of `as_is`, the scores by the original key.
         """
         corrected = self._bench.corrected.get(question.id)
         found: Sequence[Score] = as_is
@@ -379,7 +379,7 @@ def _question_shown(question: Question) -> Exhibit:
 
 
 def _expected(question: Question) -> str:
-    """Return the expected answer on one line."""
+    """Return the expected answer to a question on one line."""
     texts = {
         " | ": question.answers if question.answer_mode == "any" else (),
         " + ": question.answers if question.answer_mode == "all" else (),

@@ -69,7 +69,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 
 def _recorded(spec: BenchSpec, place: RunPlace) -> Recorded | None:
-    """Return the recorded answers to judge again; None if the run asks for its own answers."""
+    """Return the recorded answers to judge again; None if the run makes its own answers."""
     if spec.answers_of is None:
         return None
     from .recorded import Recorded
@@ -112,9 +112,10 @@ def _read_benchmarks(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> tuple[
 def _check_benchmarks(
     spec: BenchSpec, wiring: Wiring, benchmarks: Sequence[Benchmark], searched: Sequence[ResolvedProvider]
 ) -> None:
-    """Raise BadInput if a provider or baseline cannot be used with a benchmark. Called before anything is spent.
+    """Raise BadInput if a benchmark cannot be run with these providers. Called before anything is spent.
 
-    `searched` are the providers that the run searches.
+    Reasons: a provider returns fewer memories than a search asks for, there is no other history for `placebo`, or the
+    custom evaluator cannot be loaded. `searched` are the providers that the run searches.
     """
     for benchmark in benchmarks:
         if searched:
@@ -169,7 +170,7 @@ def _choose_judge(
 
 
 def _details(run: BenchRun) -> dict[str, Any]:
-    """Return what the report needs to know about the run, in addition to its outcomes."""
+    """Return the data about the run that is saved with its spec, because the report needs it."""
     benchmarks, recorded = run.benchmarks, run.recorded
     answered_by = recorded.answerer.name if recorded else run.answerer.name if run.answerer else None
     return {

@@ -35,17 +35,17 @@ class Recorded(Struct, frozen=True):
             )
         subjects = {outcome.trial.subject.name: outcome.trial.subject for outcome in run_reader.outcomes(run)}
         inputs = json.loads(answered)
-        answerer = _with_next_seed(Subject.model_validate(inputs["model"]), 1 - inputs.get("repeat", 1))
+        answerer = _shift_seed(Subject.model_validate(inputs["model"]), 1 - inputs.get("repeat", 1))
         return cls(subjects, answerer, run_reader.run(run).spec.get(ANSWERS, 1))
 
     def models(self, repeats: int) -> list[Model]:
-        """Return a replacement for the answering model of each repeat.
+        """Return a replacement for the answering model of each repeat, with the seed of that repeat.
 
-        They differ in their seeds as in the recorded run; if that has one answer per question, all are the same.
+        If the recorded run has one answer per question, all replacements are the same.
         """
         if self.repeats == 1:
             return [RecordedModel(self.answerer)] * repeats
-        return [RecordedModel(_with_next_seed(self.answerer, place)) for place in range(repeats)]
+        return [RecordedModel(_shift_seed(self.answerer, place)) for place in range(repeats)]
 
 
 class RecordedProvider(Struct, frozen=True):
@@ -79,11 +79,11 @@ class RecordedModel(Struct, frozen=True):
         return 0.0
 
 
-def _with_next_seed(subject: Subject, places: int) -> Subject:
+def _shift_seed(subject: Subject, difference: int) -> Subject:
     seed = subject.settings.get("seed")
-    if seed is None or not places:
+    if seed is None or not difference:
         return subject
-    return subject.model_copy(update={"settings": {**subject.settings, "seed": seed + places}})
+    return subject.model_copy(update={"settings": {**subject.settings, "seed": seed + difference}})
 
 
 def _unrecorded(subject: Subject) -> ServiceError:

@@ -36,7 +36,7 @@ MEANINGS = {
     "drift": "share of the memories shown that must not be retrieved, or that have an excluded text",
     "over_token_budget": "the first memory alone exceeds --token-budget, so the answering model saw none",
 }
-"""By measure: its meaning, except for retrieval. `corrected_` measures use a corrected answer key (--errata)."""
+"""The meaning of each measure except those of retrieval. `corrected_…` measures use a corrected key (--errata)."""
 MAIN_MEASURES = HEADLINES
 _FIRST_COLUMNS = (
     "rubric_score",
@@ -80,7 +80,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def _chance(runs: Sequence[Run]) -> dict[str, float]:
-    """Return, by benchmark, the score to expect by chance, over the questions of all shards."""
+    """Return, by benchmark, the mean score to expect by chance, over the questions of all shards."""
     shards: dict[str, list[tuple[float, int]]] = {}
     for run in runs:
         for name, value in run.spec.get("chance", {}).items():
@@ -90,7 +90,7 @@ def _chance(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what the header says about a run, or about shards of one run."""
+    """Return the lines of the report's header, texts by title, for a run or for the shards of one run."""
     run, spec = runs[0], runs[0].spec
     samples: dict[str, dict[str, int]] = {}
     for name in spec["questions"]:
@@ -169,7 +169,7 @@ def report(run: StoredRun) -> Report:
 
 
 def _judge_parts(run: StoredRun) -> tuple[Sequence[Section], Sequence[Section], Mapping[str, Any]]:
-    """Return the warnings about the judge, tables of corrected accuracy, and the judge's part of the JSON document."""
+    """Return the warnings about the judge, tables of accuracy corrected for its errors, and its part of the JSON."""
     if not run.spec.get("judge"):
         return (), (), {}
     from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
@@ -179,7 +179,7 @@ def _judge_parts(run: StoredRun) -> tuple[Sequence[Section], Sequence[Section], 
 
 
 def _noise_parts(run: StoredRun) -> tuple[Sequence[Section], Mapping[str, Any]]:
-    """Return the sections and the part of the JSON document about noise; empty for a run without repeats."""
+    """Return the sections and the JSON about noise, the differences between repeats; empty without repeats."""
     if run.spec.get("repeats", 1) == 1:
         return (), {}
     from memorybench.suites.noise import headline_measures, measure_noise, noise_document, noise_sections

@@ -53,7 +53,7 @@ from .spec import ANSWERS, BenchSpec
 
 
 class _Benchmark(Struct, frozen=True):
-    """A benchmark as far as its scores depend on it, from the config that the run recorded."""
+    """The parts of a benchmark that scores depend on, from the config that the run recorded."""
 
     config: BenchmarkConfig
     prompts: Mapping[str, Any]
@@ -67,10 +67,7 @@ class _BenchRescorer(Rescorer):
     run: RecordedRun
     _benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
     _questioners: dict[tuple[str, ...], _Questioner] = field(default_factory=dict)
-    """By everything that they depend on: the objects that ask questions.
-
-    Each keeps what it computed from the histories.
-    """
+    """The objects that ask questions, by benchmark, subject, models and repeat. Each caches data of the histories."""
 
     async def rescore(self, outcome: Outcome, case: Mapping[str, Any], steps: ReplayedSteps) -> Rescored:
         trial, spec = outcome.trial, self.run.run.spec
@@ -141,7 +138,7 @@ class _BenchRescorer(Rescorer):
         steps: ReplayedSteps,
         repeat: int,
     ) -> Rescored:
-        """Compute the scores that need no history: sizes of the memories returned, and scores of the answer."""
+        """Return the scores that need no history: sizes of the memories shown, and scores of the answer."""
         scores: list[Score] = []
         context, chunks = None, benchmark.config.search.include_chunks
         if ingest is not None or candidate.name == "none":
@@ -156,7 +153,7 @@ class _BenchRescorer(Rescorer):
         if context is not None:
             answered = steps if self.run.run.spec.get(ANSWERS, 1) == 1 else again
             got = (await answer(answered, answering, question, context)).text
-        else:  # a baseline shows the model what only the data has
+        else:  # what a baseline showed to the model is only in the dataset
             step = steps.next("answer")
             if question.question not in str(step.inputs.get("prompt")):
                 raise Contradiction("the recorded answer belongs to another question than that of the trial")
@@ -315,7 +312,7 @@ def _read_benchmark(run: RecordedRun, name: str) -> _Benchmark:
 
 
 def _contains(recorded: Fingerprint, prompts: Collection[str]) -> bool:
-    """Return whether a fingerprint includes these prompts. A shard may use only some prompts of the whole run."""
+    """Return whether a fingerprint is of a text with all these prompts. A shard may use only some of them."""
     text = recorded.text or ""
     return Fingerprint.of(text).digest == recorded.digest and {*prompts} <= {*text.split("\n")}
 

@@ -15,9 +15,9 @@ OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn":
 
 
 class Places:
-    """The sessions and turns of a haystack.
+    """The ids of the sessions and turns of a haystack.
 
-    Translates the sources of memories, ids of either, to one of the two levels.
+    A source of a memory is the id of a session or of a turn. The methods return sources as ids of one level.
     """
 
     __slots__ = ("_ids",)
@@ -32,14 +32,14 @@ class Places:
         self._ids: Mapping[EvidenceLevel, Mapping[str, str]] = {"session": sessions, "turn": turns}
 
     def sources(self, memory: Memory, level: EvidenceLevel) -> set[str]:
-        """Return the ids at that level from which a memory comes; empty if the provider does not report them."""
+        """Return the ids of the sessions or turns, by `level`, that a memory comes from; empty if unknown."""
         ids_by_source = self._ids[level]
         return {id for source in memory.sources or () if (id := ids_by_source.get(source))}
 
     def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
-        """Return the distinct ids at that level, best first; None if no memory reports a source at that level.
+        """Return the distinct ids of the sessions or turns, by `level`, of a search result, best first.
 
-        A memory without such a source takes a rank, but is never a hit.
+        None if there are memories and none reports such a source. One that does not takes a rank, but is never a hit.
         """
         ranked: list[str] = []
         ids_by_source = self._ids[level]
@@ -47,7 +47,7 @@ class Places:
         for place, memory in enumerate(memories):
             ids = [id for source in memory.sources or () if (id := ids_by_source.get(source))]
             has_sources = has_sources or bool(ids)
-            ranked.extend(ids or [f"?{place}"])  # a memory of unknown origin takes a rank and is not a hit
+            ranked.extend(ids or [f"?{place}"])
         return list(dict.fromkeys(ranked)) if has_sources else None
 
 
@@ -77,7 +77,7 @@ MISSES = {
     "miss_not_retrieved": "the gold evidence was not among the memories shown",
     "miss_not_used": "the gold evidence was among the memories shown, and the answer did not use it",
 }
-"""Why an answer is wrong: the evidence was not retrieved, or the answering model did not use it."""
+"""The two reasons why an answer can be wrong, each with the text that explains it in reports."""
 
 
 def attribution(question: Question, seen: Sequence[Memory], places: Places, scores: Sequence[Score]) -> str | None:
@@ -110,12 +110,11 @@ def memory_bytes(seen: Sequence[Memory]) -> list[Score]:
 def forbidden_scores(
     question: Question, seen: Sequence[Memory], places: Places, level: EvidenceLevel
 ) -> Iterator[Score]:
-    """Yield two scores: 1 if any memory shown is forbidden, and the share that is (drift, PrecisionMemBench 2026).
+    """Yield FORBIDDEN_HIT, 1 if any memory shown is forbidden, and DRIFT, the share of the memories shown that are.
 
     A memory is forbidden if it comes from a source that must not be retrieved, or contains a text that the answer must
-    not contain. If a memory does not say where it comes from, the share is unknown; the first score is, too, unless
-    another memory is forbidden. Unknown scores are not yielded. Neither is the share for a search that found nothing:
-    it would count as perfect.
+    not contain (PrecisionMemBench 2026). If a memory has no sources, DRIFT is unknown, and so is FORBIDDEN_HIT unless
+    another memory is forbidden. Unknown scores are left out, and DRIFT if no memory is shown: 0 would count as perfect.
     """
     if not question.forbidden and not question.must_not_contain:
         return

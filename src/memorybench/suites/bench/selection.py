@@ -45,7 +45,9 @@ def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] 
                 remedy=f"`memorybench results {spec.failed_in} --failures` lists the failed questions",
             )
     if not questions:
-        raise BadInput("", f"no question of {dataset.name} matches --start, --end and --question-type")
+        raise BadInput(
+            "", f"no question of {dataset.name} matches --start, --end and --question-type", remedy="change these flags"
+        )
     return tuple(_limit(questions, spec))
 
 

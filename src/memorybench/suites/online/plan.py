@@ -1,7 +1,7 @@
 """The jobs of an online run: one per recorded search, and one per conversation that memories were written from.
 
-Code counts errors and memories. A judge says which memories of a search are used, and compares what was written with
-what the user stated, as in `extraction online`.
+Code counts errors and memories. A judge decides which memories of a search the agent's reply uses, and compares the
+memories written with the facts that the user stated, as `extraction online` does.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from .spec import SEARCHES, WRITES
 
 SUITE = "online"
 DAY, STORE = "day", "store"
-"""The labels of an operation: the day on which it happened, and the memory store."""
+"""Names of the labels of a trial: the day of the search or write, and the memory store."""
 SUCCEEDED, FOUND_ANY, FOUND, WRITTEN = "succeeded", "found_any", "found", "written"
 USED, USED_COUNT, JUDGED_COUNT = "used", "used_count", "judged_count"
-"""Names of scores: whether any memory was used, how many were used, and how many were judged."""
+"""Names of scores of a search: 1 if the reply uses any judged memory, how many it uses, and how many were judged."""
 _MAX_SHOWN = 2000
 
 
 class RecordedOperation(Case):
-    """A search or write as the journal stores it, so that a bundle has all cases. Its texts are in the outcome."""
+    """A search or write as the journal stores it, without its texts: these are in the outcome."""
 
     kind: str
     is_error: bool
@@ -67,7 +67,7 @@ class OnlinePlan(Struct, frozen=True):
     judges: Judges | None = None
     top_k: int = 3
     feedback: FeedbackSink | None = None
-    """Receives the scores of each operation once; None: nothing is sent."""
+    """The service to which the judge's scores of each operation are sent once; None: they are not sent."""
 
     def plan(self) -> Plan:
         opening = None if self.judges is None else self.judges.check

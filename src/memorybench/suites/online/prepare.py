@@ -25,11 +25,11 @@ from .report import METRICS
 from .spec import SEARCHES, WRITES, OnlineSpec
 
 _CALLS_PER_WRITE = 3
-"""The judge calls for each write: it lists facts stated, written and withdrawn, and decides pairs that code cannot."""
+"""The assumed judge calls per write: one each to list the facts stated, written and withdrawn."""
 
 
 def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    """Check the settings, and write the operations to files in the run's folder.
+    """Check the settings, write the recorded operations to files in the run's folder, and return the prepared run.
 
     Raise BadInput if a setting is invalid, before any paid call.
     """
@@ -101,7 +101,7 @@ def _check_feedback(spec: OnlineSpec) -> None:
     if spec.feedback and spec.judge_model is None:
         raise BadInput(
             "--feedback",
-            "only scores of a judge can be sent to the source of the traces",
+            "only the scores of a judge are sent to the source of the traces, and the run has no judge",
             remedy="add --judge-model MODEL",
         )
     if spec.feedback and (spec.source not in FEEDBACK_SOURCES or (spec.source == "langsmith" and spec.file)):

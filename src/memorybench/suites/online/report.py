@@ -58,10 +58,10 @@ _DRIFTING = {
     SEARCHES: {USED: "used", FOUND_ANY: "found_any", SUCCEEDED: "succeeded"},
     WRITES: {name: f"macro_{name}" for name in SHARES} | {SUCCEEDED: "succeeded"},
 }
-"""By kind of operation: the scores by which the last day is compared, and the names of their means."""
+"""By kind of operation: the scores whose means are compared by day, each with the name of its mean in reports."""
 _MAX_CASES = 15
 _Value = tuple[str, float]
-"""The trace of an operation, and one of its scores."""
+"""The trace id of an operation, and the value of one of its scores."""
 
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
@@ -69,7 +69,7 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what the header says about a run."""
+    """Return the lines of the report's header: texts by title."""
     run, spec = runs[0], runs[0].spec
     return {
         "Run ID": run.id,
@@ -101,9 +101,9 @@ def report(run: StoredRun) -> Report:
 
 
 def last_day_lines(outcomes: Iterable[Outcome]) -> list[str]:
-    """Compare the last day with all earlier days, for each kind of operation.
+    """Return one line per measure that compares its mean on the last day with its mean on all earlier days.
 
-    Empty if all operations are of one day.
+    Searches and writes are compared separately. Empty if all operations are of one day.
     """
     by_day: dict[str, dict[str, dict[str, list[_Value]]]] = {kind: {} for kind in _DRIFTING}
     for outcome in outcomes:
@@ -130,10 +130,11 @@ def _changes(kind: str, by_day: Mapping[str, Mapping[str, list[_Value]]]) -> lis
 
 
 def _by_trace(values: Sequence[_Value]) -> list[float]:
-    """Return one value per trace, because a test must not take the operations of a trace for independent ones.
+    """Return one value per trace, for a significance test, because the operations of a trace are not independent.
 
-    Their mean is that of all values: a trace has the mean plus its deviations from it, divided by the average number
-    of operations of a trace (the linearised ratio of sums to counts).
+    The mean of the returned values is the mean of all values. The value of a trace is this mean plus the summed
+    deviations of the trace's operations from it, divided by the average number of operations per trace (the linearised
+    ratio of sums to counts).
     """
     traces, numbers = zip(*values, strict=True)
     mean = fmean(numbers)
@@ -144,7 +145,7 @@ def _by_trace(values: Sequence[_Value]) -> list[float]:
 
 
 def _failures(outcomes: Iterable[Outcome]) -> list[Cases]:
-    """List the first searches and writes that failed or got a bad score. Further ones are only counted."""
+    """Return the first searches and writes that failed, were not judged or have a score of 0, and the count of all."""
     cases: dict[str, list[Case]] = {SEARCHES: [], WRITES: []}
     counts, measured = dict.fromkeys(cases, 0), set()
     for outcome in outcomes:

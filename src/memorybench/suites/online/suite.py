@@ -1,4 +1,4 @@
-"""The online suite: measures whether an agent in production finds and uses memories, and writes down what was said."""
+"""The online suite: measures whether an agent in production finds and uses memories, and stores what users state."""
 
 from __future__ import annotations
 

@@ -87,10 +87,10 @@ def page(request: Request) -> Response:
 
 
 def _default_sides(results: Results) -> list[str]:
-    """Return the sides to compare if the user chose none: the two best subjects of the newest run with several.
+    """Return the sides to compare if the user chose none: the two best subjects of the newest run that has several.
 
-    Baselines come last. If the run has more than two providers, return the whole run: comparing only the best two would
-    hide that several tests are made.
+    A baseline counts as worse than every provider. If the run has more than two providers, return the whole run:
+    comparing only the best two would hide that several tests are made.
     """
     rows = [
         row

@@ -45,7 +45,7 @@ def page(request: Request) -> Response:
     query, results = request.query_params, results_of(request)
     benchmark, case_id = query.get("benchmark", ""), query.get("case", "")
     full = query.get("full") == "1"
-    # `benchmark` names the question and selects nothing, so that keys lead on to questions of other benchmarks
+    # `benchmark` only names the question and is no filter, so that the next question may be of another benchmark
     filter = replace(filter_of(query), benchmark="")
     with results.open(place, run_id) as stored, explain_page(stored.run, f"question {case_id}"):
         number = results.questions(place, stored)

@@ -39,7 +39,7 @@ def page(request: Request) -> Response:
         roles = results.subjects(number, stored.run)
         try:
             comparison = results.comparison(place, stored)
-        except BadInput:  # nothing was measured yet, or nothing in common
+        except BadInput:  # nothing was measured yet, or the providers share no question
             comparison = None
         baselines = [name for name, role in roles.items() if role == "baseline"]
         memories = [name for name in roles if name not in baselines]
@@ -123,9 +123,9 @@ class Links:
         self._types = set(index.values(number, "type"))
         self._benchmarks = index.values(number, "benchmark")
         self._benchmark_of: dict[int, str] = {}
-        """By `id()` of a table, if the run has several benchmarks: its benchmark.
+        """The benchmark of each table, by the `id()` of the table; empty if the run has only one benchmark.
 
-        It is named by the title of a section before it.
+        It is the last title, up to that of the table, that is the name of a benchmark.
         """
         benchmark = ""
         for part in report.sections if len(self._benchmarks) > 1 else ():
