@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -71,6 +73,45 @@ def test_the_commands_and_cards_of_the_models_page_work(
     assert len(commands) >= 6
     for command in commands:
         assert main(command.split()) == 0, (command, capsys.readouterr())
+
+
+@pytest.mark.slow
+def test_the_example_of_the_audit_page_gives_the_probes_that_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    dataset = re.search(r"```json\n(.*?)```", page, re.DOTALL)
+    shown = re.search(r"```\n…\n(ana/.*?)```", page, re.DOTALL)
+    assert dataset is not None
+    assert shown is not None
+    monkeypatch.chdir(tmp_path)
+    Path("ana.json").write_text(dataset[1], encoding="utf-8")
+    assert main(["audit", "probes", "ana.json"]) == 0
+    printed = capsys.readouterr().out
+    for part in shown[1].split("…\n"):
+        assert part in printed
+
+
+@pytest.mark.slow
+def test_the_example_of_the_extraction_page_gives_the_result_that_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "extraction.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for language, name in (("json", "cases.json"), ("python", "my_extractor.py")):
+        block = re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)
+        assert block is not None
+        Path(name).write_text(block[1], encoding="utf-8")
+    line = shlex.join([sys.executable, "my_extractor.py"])
+    assert main(["extraction", "run", "cases.json", "--extractor-command", line, "--json"]) == 3
+    result, *_ = json.loads(capsys.readouterr().out)["results"]  # then those of parts, such as scenarios
+    measures = {measure["name"]: measure for measure in result["measures"]}
+    shown = re.findall(r"^│ (precision|recall|f1) +│ +([\d.]+) to ([\d.]+)%", page, re.MULTILINE)
+    assert len(shown) == 3
+    for name, low, high in shown:
+        assert measures[name]["value"] is None
+        ends = [f"{100 * measures[name][end]:.1f}" for end in ("low", "high")]
+        assert ends == [low, high]
 
 
 @pytest.mark.slow
