@@ -18,7 +18,6 @@ from memorybench.core.errors import Lacking
 from memorybench.datasets.audit import AuditDataset
 from memorybench.suites.audit.answers import is_same
 from memorybench.suites.audit.changes import FLAG_REQUEST
-from memorybench.suites.audit.events import asked_order
 from memorybench.suites.audit.probe_file import read_probes
 from memorybench.suites.audit.probes import Probe
 from memorybench.suites.audit.verification import ProbeModel, calls_to_verify
@@ -356,6 +355,11 @@ def test_a_told_fact_is_asked_as_absent_only_if_three_replies_overlook_it(overlo
         run(model.verify(UnrecordedSteps(), one.probe, CONVERSATION))
 
 
+def test_a_reply_that_says_it_does_not_know_is_silence() -> None:
+    model = ProbeModel(ScriptedModel(lambda turns: json.dumps({"answer": "I don't know.", "quote": None})))
+    run(model.verify(UnrecordedSteps(), absent(1, random.Random(4)).probe, CONVERSATION))
+
+
 def test_one_unfounded_answer_does_not_reject_what_is_absent() -> None:
     replies = iter(['{"answer": "red", "quote": "it is red"}', *['{"answer": null, "quote": null}'] * 3])
     model = ProbeModel(ScriptedModel(lambda turns: next(replies)))
@@ -385,17 +389,7 @@ def test_two_events_are_put_in_order_by_three_of_four_replies(dates: list[str], 
     assert next(replies, None) is None
 
 
-@pytest.mark.parametrize(
-    ("question", "wanted"),
-    [
-        ("What happened first?", EARLY),
-        ("Which was earlier?", EARLY),
-        ("Which of these came before the other?", EARLY),
-        ("What happened last?", LATE),
-        ("Which was later?", LATE),
-        ("Which of these is more recent?", LATE),
-    ],
-)
+@pytest.mark.parametrize(("question", "wanted"), [("What happened first?", EARLY), ("What happened last?", LATE)])
 def test_the_expected_event_is_the_one_that_the_question_asks_for(question: str, wanted: str) -> None:
     one = order(1, random.Random(4))
     dates = {date: event for event, date in one.dates.items()}
@@ -406,27 +400,25 @@ def test_the_expected_event_is_the_one_that_the_question_asks_for(question: str,
         assert bool(found) == (date == wanted)
 
 
-def test_a_question_about_order_in_other_words_is_answered_from_its_evidence() -> None:
-    one = order(1, random.Random(4))
-    asked = f"Was geschah zuerst? (A) {one.probe.options[0]}. (B) {one.probe.options[1]}."
-    made = one.probe.model_copy(update={"question": asked})
-    for answer, is_admitted in ((one.probe.options[0], True), (one.probe.options[1], False)):
-        known = replace(one, probe=made, told=dict.fromkeys(("t1", "t2"), answer))
-        assert bool(admitted([known], 0.0)[0]) == is_admitted
-
-
 @pytest.mark.parametrize(
-    ("question", "asked"),
+    ("question", "wanted"),
     [
-        ("Which is the newer event, her first fencing lesson or the blood donation?", 0),
-        ("Which came first, her first fencing lesson or the blood donation?", 0),
-        ("Which came earlier, her first fencing lesson or the blood donation?", -1),
-        ("What happened first? (A) the first fencing lesson (B) the blood donation", -1),
+        ("Was geschah zuerst?", EARLY),
+        ("Which was earlier?", EARLY),
+        ("Which of these is more recent?", LATE),
+        ("Before which event did the other happen?", LATE),
+        ("Which of the two was not the first?", LATE),
     ],
 )
-def test_the_words_of_an_option_do_not_say_what_is_asked(question: str, asked: int) -> None:
-    options = ("the first fencing lesson", "the blood donation")
-    assert asked_order(probe(1, "temporal", question, options[0], options=options)) == asked
+def test_a_question_about_order_in_other_words_is_answered_from_its_evidence(question: str, wanted: str) -> None:
+    """The words that it shares with a generated question do not say which event it asks for."""
+    one = order(1, random.Random(4))
+    right = next(event for event, date in one.dates.items() if date == wanted)
+    for event in one.probe.options:
+        asked = f"{question} (A) {one.probe.options[0]}. (B) {one.probe.options[1]}."
+        made = one.probe.model_copy(update={"question": asked, "expected_answer": event})
+        known = replace(one, probe=made, told=dict.fromkeys(("t1", "t2"), right))
+        assert bool(admitted([known], 0.0)[0]) == (event == right)
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot help with that.", '{"answer": ["a"]}', "null", '{"quote": "x"}'])

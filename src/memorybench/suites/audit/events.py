@@ -36,9 +36,6 @@ _TELLS_TIME = re.compile(
 """Words that reveal when an event happened. A statement with one of them cannot be an option."""
 _LONGEST_OPTION = 18
 FIRST, LAST = "What happened first?", "What happened last?"
-_EARLIER = re.compile(r"\b(?:first|earlier|earliest|before|sooner)\b", re.IGNORECASE)
-_LATER = re.compile(r"\b(?:last|later|latest|after|second|most recent(?:ly)?|more recent(?:ly)?)\b", re.IGNORECASE)
-"""Words by which a question asks for the later event. A question that a person wrote may use them, too."""
 _DAYS = (
     "", "day", "days", "dag", "dagen", "Tag", "Tage", "Tagen", "jour", "jours", "día", "días", "dia", "dias", "giorno",
     "giorni", "天", "日", "日間",
@@ -149,23 +146,17 @@ def order_questions(conversation: str) -> Iterator[str]:
 
 
 def asked_order(probe: Probe) -> int:
-    """Return -1 if the question asks for the earlier of its options, 1 for the later one, 0 if that is unclear.
+    """Return -1 if the question is the one for the earlier event, 1 if it is the one for the later event, else 0.
 
-    The words of the options do not count: "the first lesson" does not ask for the earlier event.
+    A question in other words, such as one that a person wrote, may ask for either.
     """
-    text, other_wording = probe.question, ""
-    for option in probe.options:
-        text, other_wording = text.replace(option, ""), other_wording + ("" if option in text else f" {option.lower()}")
-    is_early, is_late = (
-        any(word.lower() not in other_wording for word in words.findall(text)) for words in (_EARLIER, _LATER)
-    )
-    return 0 if is_early == is_late else -1 if is_early else 1
+    return -1 if probe.question.startswith(FIRST) else 1 if probe.question.startswith(LAST) else 0
 
 
 def fits_dates(probe: Probe, facts: Sequence[AuditFact]) -> bool:
     """Return whether the answer of a probe about two events agrees with their dates in the dataset.
 
-    True also if the dates are unknown, or if it is unclear which of two options the question asks for.
+    True also if the dates are unknown, or if a person wrote the question about the order.
     """
     by_id = {fact.id: fact for fact in facts}
     events = [by_id[id] for id in probe.related_facts if id in by_id]

@@ -5,7 +5,8 @@ recall, as of, duration   the model answers from the evidence, and gives the sam
 conflict                  it answers each outdated value from that value's turns alone, and the current value from its
                           own turns and also from the whole conversation: otherwise both may be true
 order                     it finds a date for both events, neither is a plan, the dates have the expected order;
-                          it does not answer without the conversation
+                          it does not answer without the conversation; a question that a person wrote is also
+                          answered from the evidence
 absent                    it finds no answer in the whole conversation, and no reply quotes one
 
 In all cases, the question must not contain the answer; code checks that. If a reply is worded differently from the
@@ -32,14 +33,14 @@ from memorybench.judging.prompts import render_prompt
 from memorybench.judging.verdicts import read_verdict
 from memorybench.text.sanitize import preview
 
-from .answers import is_same, leaks, normalise, occurs, overlaps
+from .answers import is_abstention, is_same, leaks, normalise, occurs, overlaps
 from .changes import FLAG_REQUEST
 from .events import asked_order
 from .probes import Check, Probe
 
 T = TypeVar("T")
 STEP = "probe check"
-CHECKS = "5"
+CHECKS = "6"
 """The version of the checks. A run that verified probes by earlier checks is not resumed, but its replies are used."""
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:PLAN|UNKNOWN)\b")
 _NOT_DATED = "not two dated events"
@@ -223,7 +224,7 @@ class ProbeModel(Struct, frozen=True):
                 continue
             if reply.quote and is_quoted(reply.quote, conversation):
                 return False
-            silent += reply.answer is None and not reply.quote
+            silent += not reply.quote and (reply.answer is None or is_abstention(reply.answer))
             if silent == _AGREEING:
                 return True
         return False
@@ -264,7 +265,7 @@ def has_leak(probe: Probe) -> bool:
 def calls_to_verify(probe: Probe) -> int:
     """Return how many replies the checks of a probe need if all agree and have the expected wording."""
     if probe.options:  # the pair shares the dates of its two events
-        return _AGREEING * (1 if probe.reversed else 3)
+        return _AGREEING * ((1 if probe.reversed else 3) + (asked_order(probe) == 0))
     checks = {"hallucination": 1, "recall": 3, "temporal": 3, "conflict": 3 + 2 * max(1, len(set(probe.stale)))}
     return _AGREEING * checks[probe.type]
 
