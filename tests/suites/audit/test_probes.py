@@ -509,6 +509,7 @@ def test_what_a_structured_fact_states_is_not_asked_as_absent(entry: dict[str, s
          {"subject": "Lotte", "attribute": "chess partner"}),
         (fact("f", "The accordion of Ike was tuned with fork A4"), {"subject": "Ike's accordion", "attribute": "fork"}),
         (fact("f", "Ike's dog is called Rex"), {"subject": "Ike's dog", "attribute": "name"}),
+        (fact("f", "The user's religion is Quaker"), {"subject": "user", "attribute": "religion"}),
         (fact("f", "Ike has winter tyres", subject="Ike", attribute="type of winter tyres", value="B2"),
          {"question": "Which tyres does Ike have?"}),
     ],
@@ -520,7 +521,7 @@ def test_what_a_fact_states_in_another_form_is_not_asked_as_absent(known: AuditF
     assert made.gates["may be told"] == 1
 
 
-@pytest.mark.parametrize(("subject", "attribute"), [("Ike's dog", "name"), ("Ike's dog", "age"), ("user", "dog")])
+@pytest.mark.parametrize(("subject", "attribute"), [("Ike's dog", "name"), ("Ike's dog", "age")])
 def test_an_absent_fact_about_a_thing_that_a_fact_mentions_is_asked(subject: str, attribute: str) -> None:
     walk = fact("f", "Ike's dog sleeps on the red sofa", subject="Ike's dog", attribute="bed", value="red sofa")
     entry = AbsentFact.model_validate({"id": "x", "subject": subject, "attribute": attribute})
@@ -535,12 +536,25 @@ def test_absent_probes_are_asked_only_where_the_dataset_declares_them() -> None:
     made = probes_of(conversation(skoda, said=said, absent=ABSENT))
     absent = [probe for probe in made.probes if probe.abstain]
     assert [probe.question for probe in absent] == [
-        "Fill the gap in this note about the user's brother, as things stood on 10 January 2024. Name: ____.",
+        "Fill the gap in this note about the user's brother, as things stood on 30 January 2024. Name: ____.",
         "What colour is the user's boat?",
     ]
     assert {probe.twin for probe in absent} == {"c1/recall/f"}
 
 
+def test_an_absent_fact_is_asked_about_the_last_day() -> None:
+    """On an earlier day, the conversation might only tell it later."""
+    entries = tuple(AbsentFact(id=f"x{n}", subject="user's brother", attribute=name) for n, name in enumerate(NAMES))
+    facts = [
+        fact(f"f{n}", f"User's {animal} is called Rex", attribute=animal, value="Rex")
+        for n, animal in enumerate(ANIMALS)
+    ]
+    absent = [probe for probe in probes_of(conversation(*facts, absent=entries)).probes if probe.abstain]
+    assert len(absent) == len(NAMES)
+    assert all("as things stood on 10 March 2024" in probe.question for probe in absent)
+
+
+NAMES, ANIMALS = ("age", "height", "wife", "car"), ("dog", "cat", "parrot", "horse")
 GERMAN = ["Ich wohne seit März in Köln und arbeite als Gärtnerin.", "Das klingt gut, erzähl mir mehr davon."]
 CHINESE = ["我三月份搬到了上海，现在是一名园丁。", "听起来不错，再多讲一点。"]
 

@@ -131,7 +131,7 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
     `twins` are ids of answerable probes. `dropped` counts the facts that cannot be asked about, by reason.
     """
     facts = indexed.conversation.facts
-    days = sorted({turn.at.date() for turn in indexed.conversation.turns if turn.at is not None})
+    last_day = max((turn.at.date() for turn in indexed.conversation.turns if turn.at is not None), default=None)
     reason_against = check_absent(facts) if indexed.conversation.absent else None
     for number, entry in enumerate(indexed.conversation.absent):
         question = entry.question or question_for(entry.subject, entry.attribute or "")
@@ -144,9 +144,8 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
         elif number >= _SERVES * len(twins):
             dropped["no twin"] += 1
         else:
-            if days and not entry.question:  # notes without a day would all be about what was never said
-                day = days[int(digest(entry.id), 16) % len(days)]
-                question = with_time(question, f"as things stood on {day_text(day)}")
+            if last_day is not None and not entry.question:  # on an earlier day, it might only be told later
+                question = with_time(question, f"as things stood on {day_text(last_day)}")
             asked = Question(question, NOT_TOLD, "given" if entry.question else "structured")
             yield probe(
                 indexed, f"absent/{entry.id}", "hallucination", "declared", asked, abstain=True,
@@ -165,10 +164,8 @@ def check_absent(facts: Sequence[AuditFact]) -> Callable[[AbsentFact], str | Non
     def reason_against(entry: AbsentFact) -> str | None:
         if stated & _topics(entry):
             return "told"
-        # a single word of an attribute, such as `name`, is in facts about other things as well
-        fewest = 1 if entry.question else 2
         topics = [{word for word in _words(phrase) - _TIMES if not word.isdigit()} for phrase in _phrases(entry)]
-        is_covered = any(len(topic) >= fewest and topic <= words for topic in topics for words in statements)
+        is_covered = any(topic and topic <= words for topic in topics for words in statements)
         return "may be told" if is_covered else None
 
     return reason_against
