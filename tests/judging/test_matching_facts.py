@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from memorybench.core.errors import Malformed
-from memorybench.judging.facts import LONGEST_FACT, MOST_FACTS, categories_of, fact_from, facts_of, normal_category
+from memorybench.judging.facts import (
+    LONGEST_FACT,
+    MOST_FACTS,
+    MemoryFact,
+    categories_of,
+    fact_from,
+    facts_of,
+    normal_category,
+)
 from memorybench.judging.matching import is_same
 
 
@@ -133,3 +141,37 @@ def test_a_denial_before_a_colon_is_part_of_the_fact(denial: str) -> None:
     (said,), (denied,) = facts_of(["Works at a bank in Rome"]), facts_of([f"{denial}: works at a bank in Rome"])
     assert denied.categories == ()
     assert not is_same(said, denied)
+
+
+@pytest.mark.parametrize(
+    ("memory", "swapped"),
+    [
+        ("# Likes\n- pork\n# Dislikes\n- fish", "# Likes\n- fish\n# Dislikes\n- pork"),
+        ("Likes:\n- pork\nDislikes:\n- fish", "Likes:\n- fish\nDislikes:\n- pork"),
+        ("# Anna\n## City\n- Lives in Rome", "# Ben\n## City\n- Lives in Rome"),
+        ("# Anna\ncity: Rome", "# Ben\ncity: Rome"),
+        ("Anna:\n  city: Rome", "Ben:\n  city: Rome"),
+        ("- Anna\n  - Lives in Rome\n- Ben\n  - Lives in Oslo", "- Anna\n  - Lives in Oslo\n- Ben\n  - Lives in Rome"),
+    ],
+)
+@pytest.mark.parametrize("place", ["text", "value", "block", "list of blocks"])
+def test_lines_below_another_heading_are_not_the_same(memory: str, swapped: str, place: str) -> None:
+    def facts(text: str) -> list[MemoryFact]:
+        block = {"label": "human", "value": text}
+        return list(
+            facts_of({"text": text, "value": {"human": text}, "block": block, "list of blocks": [block]}[place])
+        )
+
+    one, other = facts(memory), facts(swapped)
+    same = {(a.text, b.text) for a in one for b in other if is_same(a, b)}
+    assert all(a == b and a.endswith(("Anna", "Ben")) for a, b in same)  # names above other lines
+    assert all(any(is_same(a, b) for b in facts(memory)) for a in one)
+
+
+def test_a_heading_ends_where_one_of_its_level_begins() -> None:
+    text = "# Anna\n## City\nRome\n## Job\nCook\n# Ben\nTall"
+    assert [(fact.text, fact.categories) for fact in facts_of({"people": text})] == [
+        ("Rome", ("people", "Anna", "City")),
+        ("Cook", ("people", "Anna", "Job")),
+        ("Tall", ("people", "Ben")),
+    ]

@@ -43,7 +43,7 @@ _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "
 _BULLET = re.compile(r"^\s*[*•]\s+")
 _DASH = re.compile(rf"^\s*[-–](?!\s*(?:(?:[A-Z]{{2,3}}\$?\s)?[\d.,€$£¥]|(?i:{'|'.join(NUMBERS)})\b))\s+")
 """Matches a dash at the beginning of a line. Before a number it may be a minus."""
-_HEADING = re.compile(r"^#{1,6}\s+(?P<name>.+?)\s*:?\s*$")
+_HEADING = re.compile(r"^(?P<level>#{1,6})\s+(?P<name>.+?)\s*:?\s*$")
 _DENIAL = re.compile(
     r"(?:not|never|no|no longer|not true|untrue|false|wrong|maybe|perhaps|possibly|cancell?ed"
     r"|nein|nicht|falsch|vielleicht|abgesagt|falso|tal vez|quizás|cancelad[oa]|faux|peut-être|annulée?)",
@@ -270,7 +270,7 @@ def _gather(
     if isinstance(value, str):
         for said, own in _item(value, categories) if is_item else _lines(value, categories):
             for text, parts in ((said, 1),) if is_item else _sentences(said):
-                _add(facts, f"{spoken}: {text}" if spoken else text, own, parts)
+                _add(facts, f"{spoken}: {text}" if spoken and own == categories else text, own, parts)
     elif isinstance(value, dict):
         _gather_mapping(facts, value, categories, depth + 1, is_item=is_item)
     elif isinstance(value, list | tuple):
@@ -397,28 +397,43 @@ def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
 def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the lines of a free text, each with its categories.
 
-    Without `categories`, a line `# heading` or `category:` sets the category of the lines after it, and a line
-    `category: fact` its own category. Headings are not facts.
+    A heading (`# name`, or `name:` alone) is not a fact, but a category of the lines below it. So is a line of the
+    lines below it that are indented further, because these may be about it. Without `categories`, a line
+    `category: fact` has a category of its own.
     """
-    free = not categories
     numbers = [int(number) for number in _NUMBERED.findall(text)]
     # otherwise "3. Mai" is a date, and "1. Bundesliga" a name
     is_numbered = len(numbers) > 1 and numbers == list(range(1, len(numbers) + 1))
+    bullets = (_BULLET, _DASH, _NUMBERED) if is_numbered else (_BULLET, _DASH)
+    headings: list[tuple[int, str]] = []
+    """Pairs of level and name: the headings above the line, outermost first."""
+    above: list[tuple[int, str]] = []
+    """Pairs of indentation and text: the lines above the line that are less indented, outermost first."""
+    label: tuple[str, ...] = ()
     for line in filter(str.strip, text.splitlines()):
-        heading = _HEADING.match(line) if line[0] == "#" else None
-        if heading:
-            categories = (heading["name"].strip("*_` "),) if free else categories
+        if heading := _HEADING.match(line):
+            _nest(headings, len(heading["level"]), heading["name"].strip("*_` "))
+            above, label = [], ()
             continue
-        bullet = _BULLET.match(line) or _DASH.match(line) or (_NUMBERED.match(line) if is_numbered else None)
+        bullet = next(filter(None, (pattern.match(line) for pattern in bullets)), None)
         said = line[bullet.end() if bullet else 0 :].strip()
-        named = _category_in(said) if free else None
-        own = categories
-        if named is not None:
-            own, said = (named["name"].strip(),), named["rest"].strip()
-            if not said:
-                categories = own
+        named = _category_in(said)
+        if named is not None and not named["rest"].strip() and line[0].strip():
+            above, label = [], (named["name"].strip(),)
+            continue
+        _nest(above, len(line) - len(line.lstrip()), said)
+        own = (*categories, *(name for _, name in headings), *label, *(name for _, name in above[:-1]))
+        if named is not None and not categories and named["rest"].strip():
+            own, said = (*own, named["name"].strip()), named["rest"].strip()
         if said:
             yield said, own
+
+
+def _nest(outer: list[tuple[int, str]], level: int, name: str) -> None:
+    """Add a name to the names of outer levels; those of the same or an inner level end."""
+    while outer and outer[-1][0] >= level:
+        outer.pop()
+    outer.append((level, name))
 
 
 def _category_in(line: str) -> re.Match[str] | None:
