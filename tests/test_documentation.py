@@ -115,6 +115,77 @@ def test_the_example_of_the_extraction_page_gives_the_result_that_the_page_shows
 
 
 @pytest.mark.slow
+def test_the_store_of_the_forgetting_page_fails_the_step_that_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "command-stores.md").read_text(encoding="utf-8")
+    config, program = (re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)[0] for language in ("yaml", "python"))
+    page = (ROOT / "docs" / "forgetting.md").read_text(encoding="utf-8")
+    backup = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert backup is not None
+    *lines, last_but_one, last = program.splitlines(keepends=True)
+    script = tmp_path / "notes.py"
+    script.write_text("".join([*lines, backup[1], last_but_one, last]), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    _write_config("stores", "notes", config.replace("/srv/notes.py", str(script)))
+    (command,) = (line for line in _commands(page) if "notes" in line)
+    assert main([*command, "--json"]) == 3
+    steps = json.loads(capsys.readouterr().out)["certificate"]["steps"]
+    failed = {step["step"]: [place["file"] for place in step["places"]] for step in steps if step["state"] == "fail"}
+    assert failed == {"backups": ["notes.bak"]}
+
+
+@pytest.mark.slow
+def test_the_agent_of_the_agents_page_has_the_verdicts_that_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mcp", reason="agents need the extra `mcp`")
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8").replace("\\\n", "")
+    program = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert program is not None
+    script = tmp_path / "diary.py"
+    script.write_text(program[1], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    agent, store, *_ = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    _write_config("agents", "diary", agent.replace("/srv/diary.py", str(script)))
+    _write_config("stores", "diary", store)
+    command, *_ = _commands(page)
+    assert main([*command, "--json"]) == 3
+    outcomes = json.loads(capsys.readouterr().out)["scenarios"]
+    assert {one["scenario"]: one["verdict"] for one in outcomes} == dict.fromkeys(
+        re.findall(r"^│ (\S+) +│ ✗ fail", page, re.MULTILINE), "fail"
+    )
+
+
+@pytest.mark.slow
+def test_a_scan_of_the_memory_on_the_scanning_page_finds_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("wordllama", reason="comparing statements needs the extra `embed`")
+    page = (ROOT / "docs" / "scanning.md").read_text(encoding="utf-8")
+    memory = re.search(r"```markdown\n(.*?)```", page, re.DOTALL)
+    shown = re.search(r"^\$ memorybench (hygiene scan notes)\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    assert memory is not None
+    assert shown is not None
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "MEMORY.md").write_text(memory[1], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(shown[1].split()) == 3
+    assert capsys.readouterr().out == shown[2]
+
+
+def _write_config(kind: str, name: str, text: str) -> None:
+    folder = Path(kind, "configs")
+    folder.mkdir(parents=True)
+    (folder / f"{name}.yaml").write_text(text.replace("[python,", f"[{sys.executable},"), encoding="utf-8")
+
+
+def _commands(page: str) -> list[list[str]]:
+    """Return the arguments of each command that a page shows."""
+    return [shlex.split(line) for line in re.findall(r"^\$ memorybench (.*)$", page, re.MULTILINE)]
+
+
+@pytest.mark.slow
 def test_the_code_of_the_python_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wordllama", reason="the provider hybrid needs the extra `embed`")
     monkeypatch.chdir(tmp_path)
