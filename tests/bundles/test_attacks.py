@@ -222,7 +222,12 @@ def test_a_lost_verdict_on_a_canary_proves_no_count(command: Command, bundle: Ca
 
 @pytest.mark.parametrize(
     ("name", "step"),
-    [("judged", "judge"), ("audit", "judge"), ("audit", "answer"), ("extraction", "support"), ("extraction", "canary")],
+    [
+        ("judged", "judge"),
+        ("audit", "judge"),
+        ("audit", "answer"),
+        *(("extraction", name) for name in ("support", "cover", "canary")),
+    ],
 )
 def test_steps_cannot_be_those_of_another_model(
     command: Command, bundle: Callable[..., Path], name: str, step: str

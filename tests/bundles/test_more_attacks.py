@@ -269,3 +269,21 @@ def test_a_declared_score_occurs_once(command: Command, bundle: Callable[..., Pa
     forgery = Forgery(bundle("judged", "--public"))
     forgery.rows["outcomes"][0]["body"]["scores"].insert(0, {"name": "correct", "value": 1.0})
     assert "scores" in forgery.verify(command)["contradicted"]
+
+
+def test_an_extraction_without_questions_about_coverage_is_read_and_leaves_it_undecided(
+    command: Command, bundle: Callable[..., Path]
+) -> None:
+    """Earlier versions did not ask them."""
+    forgery = Forgery(bundle("extraction"))
+    asked = {step["key"] for step in forgery.rows["steps"] if step["name"] == "cover"}
+    assert asked
+    forgery.run["program"] = "memorybench 0.0.1"
+    forgery.rows["steps"] = [step for step in forgery.rows["steps"] if step["key"] not in asked]
+    for row in forgery.rows["outcomes"]:
+        row["body"]["steps"] = [key for key in row["body"]["steps"] if key not in asked]
+    found = forgery.verify(command)
+    assert "missing" in found["declared"]
+    assert "scores" in found["contradicted"]
+    assert {"coverage_precision", "coverage_recall"}.isdisjoint(found["proved"])
+    assert command("results", "forged.mbz").code == 0

@@ -50,7 +50,10 @@ def matchings(folder: Path, judge: EntailmentJudge | None, gold: list[MemoryFact
 
     async def ask(steps: Steps) -> None:
         by_code = match(Grid(gold, found))
-        made.append(by_code if judge is None else await judge.decide(steps, by_code))
+        if judge is not None:
+            judge.verdicts.clear()  # as in another trial
+            by_code = await judge.decide_coverage(steps, await judge.decide(steps, by_code))
+        made.append(by_code)
 
     run_once(folder, Plan(jobs=(), size=0, closing=ask), run=RUN)
     return made[0]
@@ -58,7 +61,7 @@ def matchings(folder: Path, judge: EntailmentJudge | None, gold: list[MemoryFact
 
 def test_what_code_decides_is_not_asked(tmp_path: Path) -> None:
     asked = judge(lambda _: "yes", tmp_path / "calls")
-    found = matchings(tmp_path / "r", asked, facts("Budget is US$5000", "Has a dog"), facts("Budget is 5000 USD"))
+    found = matchings(tmp_path / "r", asked, facts("Budget is US$5000"), facts("Budget is 5000 USD"))
     assert found.pairs == {0: 0}
     assert calls(tmp_path / "calls") == 0
 
@@ -87,7 +90,8 @@ def test_one_direction_covers_and_does_not_match(tmp_path: Path) -> None:
     assert not found.pairs
     assert not found.undecided
     assert found.covered(0) is True
-    assert found.supported(0, [0]) is False
+    assert found.supported(0) is False
+    assert calls(tmp_path / "calls") == 2, "all facts of a side are one, so that the verdicts on the pair decide"
 
 
 def test_facts_without_a_common_word_are_put_to_a_judge(tmp_path: Path) -> None:
@@ -99,7 +103,7 @@ def test_facts_without_a_common_word_are_put_to_a_judge(tmp_path: Path) -> None:
 def test_a_pair_stays_undecided_if_the_judge_can_not_be_read(tmp_path: Path) -> None:
     unclear = judge(lambda _: "Hard to say.", tmp_path / "calls")
     found = matchings(tmp_path / "r", unclear, facts("Prefers short answers"), facts("Likes answers brief"))
-    assert (found.undecided, found.covered(0), found.supported(0, [0])) == ({0: 0}, None, None)
+    assert (found.undecided, found.covered(0), found.supported(0)) == ({0: 0}, None, None)
     assert len(unclear.unread) == 1
     assert calls(tmp_path / "calls") == 2, "the other direction would not decide the pair"
 
@@ -120,6 +124,34 @@ def test_whether_facts_are_split_is_not_asked_if_a_piece_is_undecided(tmp_path: 
     assert all("\n" not in notes(call)[0] for call in asked_turns(tmp_path / "calls"))
 
 
+def test_coverage_is_one_question_per_fact_that_is_not_matched(tmp_path: Path) -> None:
+    """Of 30 facts on each side, 20 are matched by code; one of the other facts is there twice, in two spellings."""
+    same = [f"Has a dog called Rex{number}" for number in range(20)]
+    gold = [*facts(*same), *(MemoryFact(f"Likes tea{number}", ("likes",)) for number in range(10))]
+    other = [MemoryFact(f"Hates tea{number}", ("hates",)) for number in range(9)]
+    found = [*facts(*same), *other, MemoryFact("hates tea0", ("hates",))]
+    asked = judge(lambda turns: "yes" if "\n" in notes(turns)[0] else "no", tmp_path / "calls")
+    matching = matchings(tmp_path / "r", asked, gold, found)
+    assert {matching.covered(place) for place in range(30)} == {True}
+    assert {matching.supported(place) for place in range(20, 30)} == {True}
+    asked_together = [notes(call) for call in asked_turns(tmp_path / "calls") if "\n" in notes(call)[0]]
+    assert len(asked_together) == len(set(asked_together)) == 10 + 9
+    assert {len(first.splitlines()) for first, _ in asked_together} == {30}
+
+
+def test_coverage_is_not_asked_before_the_pair_of_a_fact_is_decided(tmp_path: Path) -> None:
+    """A resumed run, which asks about the pair first, would pay for the same question again."""
+
+    def reply(turns: Sequence[Turn]) -> str:
+        return "Hard to say." if "Crete" in notes(turns)[0] and "Rhodes" in notes(turns)[1] else "no"
+
+    asked = judge(reply, tmp_path / "calls")
+    gold, found = facts("Has a dog", "Likes Rhodes"), facts("Has a dog", "Likes Crete")
+    matching = matchings(tmp_path / "r", asked, gold, found)
+    assert (matching.covered(1), matching.supported(1), len(asked.unread)) == (None, None, 1)
+    assert all("\n" not in notes(call)[0] for call in asked_turns(tmp_path / "calls"))
+
+
 def asked_turns(ledger: Path) -> list[list[Turn]]:
     rows = [json.loads(line) for line in ledger.read_text().splitlines()]
     return [[Turn(role=role, content=content) for role, content in row["turns"]] for row in rows]
@@ -127,6 +159,10 @@ def asked_turns(ledger: Path) -> list[list[Turn]]:
 
 def atoms(note: str) -> set[str]:
     return {word for word in note.split() if word.startswith("atom")}
+
+
+def atoms_of(fact: MemoryFact) -> set[str]:
+    return atoms(fact.text)
 
 
 def simulated_facts(chance: random.Random) -> tuple[list[MemoryFact], list[MemoryFact]]:
@@ -157,7 +193,7 @@ def test_bounds_contain_what_the_judge_says_if_it_is_not_asked_or_some_replies_c
     kept, valid = sorted(chance.choices(range(len(facts) + 1), k=2))
     gold = Gold(tuple(facts[:kept]), tuple(facts[kept:valid]), tuple(facts[valid:]), {}, frozenset(("home", "work")))
     lost_replies = chance.choice((0.1, 0.3, 0.6))
-    by_code = match(Grid(gold.targets, found, gold.categories, in_any_category=range(gold.valid, len(facts))))
+    by_code = match(Grid(gold.targets, found, gold.categories, to_remove=range(gold.valid, len(facts))))
 
     def examine(share: float) -> Findings:
         def reply(turns: Sequence[Turn]) -> str:
@@ -167,7 +203,13 @@ def test_bounds_contain_what_the_judge_says_if_it_is_not_asked_or_some_replies_c
 
         async def ask() -> Findings:
             steps, asked = UnrecordedSteps(), EntailmentJudge(Judge(ScriptedModel(reply)))
-            matching = await asked.decide(steps, by_code)
+            matching = await asked.decide_coverage(steps, await asked.decide(steps, by_code))
+            if not share:
+                said, expected = (set().union(*map(atoms_of, side)) for side in (found, facts[:valid]))
+                for place, fact in enumerate(facts[:valid]):
+                    assert matching.covered(place) is (atoms_of(fact) <= said)
+                for place in set(range(len(found))).difference(matching.pairs.values()):
+                    assert matching.supported(place) is (atoms_of(found[place]) <= expected)
             support = await find_support(steps, asked, gold, [Turn(role="user", content="Hello.")], matching)
             return findings_of(gold, matching, support)
 

@@ -23,7 +23,7 @@ from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.judge import Verdict, ask_other_judge, self_judged
-from memorybench.judging.matching_judge import STEP, SUPPORT
+from memorybench.judging.matching_judge import COVERAGE, STEP, SUPPORT
 from memorybench.metrics.agreement import Confusion, kappa
 from memorybench.metrics.intervals import Interval, interval
 from memorybench.suites.answering import estimated_tokens
@@ -39,7 +39,7 @@ from .contents import Rows
 from .rows import OutcomeRow, StepRow
 
 SUITE = "rejudge"
-_JUDGED = ("judge", STEP, SUPPORT)
+_JUDGED = ("judge", STEP, COVERAGE, SUPPORT)
 """The names of steps whose verdict is used for a score; verdicts on canaries (known answers) are not included."""
 _JUDGE = "judge model"
 """The name of the fingerprint, in the run of the second judge's calls, of the second judge."""

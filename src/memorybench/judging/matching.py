@@ -13,7 +13,8 @@ plural are the same is undecided, because Robert is not Roberts.
 
 `Matching.pairs` is the strict view: each fact is matched with at most one other. A gold fact that was written in
 several pieces is matched with the longest piece; several gold facts that were written as one give one pair.
-`Matching.covered` is more lenient: one found fact in any category, or several that fit, may say the gold fact.
+`Matching.covered` and `Matching.supported` are the lenient view: whether all facts of one side together say a fact of
+the other, in any category. Of a fact that is not matched, only a judge knows this.
 """
 
 from __future__ import annotations
@@ -104,8 +105,8 @@ class Grid(Struct, frozen=True, dict=True):
     found: Sequence[MemoryFact]
     known: frozenset[str] = frozenset()
     """The categories that the writer of the found facts was shown, as the memory has them."""
-    in_any_category: Collection[int] = ()
-    """Indexes of gold facts whose category does not count: facts to remove, which are wrong wherever they stand."""
+    to_remove: Collection[int] = ()
+    """Indexes of gold facts that are wrong, in any category. The other gold facts are valid."""
     by_reference: bool = False
     """Whether the gold facts are references to facts, which `refers_to` compares."""
     judged: Mapping[Pair, Comparison] = field(default_factory=dict)
@@ -113,6 +114,14 @@ class Grid(Struct, frozen=True, dict=True):
     """By index of a gold fact: the found facts that together say it, as a judge decided."""
     merged: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """By index of a found fact: the gold facts that together say it, as a judge decided."""
+    covered: Mapping[int, bool | None] = field(default_factory=dict)
+    """By index of a gold fact: whether all found facts together say it, as a judge decided."""
+    supported: Mapping[int, bool | None] = field(default_factory=dict)
+    """By index of a found fact: whether all valid gold facts together say it, as a judge decided."""
+
+    @cached_property
+    def valid(self) -> list[int]:
+        return [g for g in range(len(self.gold)) if g not in self.to_remove]
 
     @cached_property
     def equal(self) -> Sequence[Pair]:
@@ -180,11 +189,11 @@ class Grid(Struct, frozen=True, dict=True):
     def fits(self, pair: Pair) -> bool:
         """Whether the categories of a pair allow a match.
 
-        They may differ if the category of the gold fact is not in `known`, or the fact is in `in_any_category`.
+        They may differ if the category of the gold fact is not in `known`, or the fact is in `to_remove`.
         """
         gold, found = self.gold[pair[0]], self.found[pair[1]]
         is_known = normal_category(gold.category) in self._known_forms
-        return pair[0] in self.in_any_category or not is_known or _may_fit(gold, found)
+        return pair[0] in self.to_remove or not is_known or _may_fit(gold, found)
 
     @cached_property
     def _known_forms(self) -> frozenset[str]:
@@ -200,8 +209,8 @@ class Matching(Struct, frozen=True, dict=True):
 
     Each of the two may still match another fact. Pairs that a judge called different are left out.
     """
-    twins: frozenset[int]
-    """The indexes of found facts that repeat another found fact and are not matched."""
+    twins: Mapping[int, int]
+    """By index of an unmatched found fact that repeats another one: the index of the other, which is no twin."""
 
     @cached_property
     def open_gold(self) -> list[int]:
@@ -221,7 +230,7 @@ class Matching(Struct, frozen=True, dict=True):
 
     @property
     def open_elsewhere(self) -> list[Pair]:
-        """The pairs as in `open_pairs`, but in categories that do not fit. They count for coverage only."""
+        """The pairs as in `open_pairs`, but in categories that do not fit. They do not match."""
         return [pair for pair in self._open if not self.grid.fits(pair)]
 
     @cached_property
@@ -252,34 +261,21 @@ class Matching(Struct, frozen=True, dict=True):
         return any(pair[0] == gold for pair in self.open_pairs)
 
     def covered(self, gold: int) -> bool | None:
-        """Whether one found fact in any category, or several that fit, say this gold fact; None if undecided."""
-        if gold in self.pairs or gold in self.grid.split:
+        """Whether all found facts together say this gold fact, in any category; None if that is undecided."""
+        grid, found = self.grid, range(len(self.grid.found))
+        if gold in self.pairs or gold in grid.split or any(grid.compare((gold, f)).says for f in found):
             return True
-        return self._any({(gold, f): self.grid.compare((gold, f)).says for f in range(len(self.grid.found))})
+        return grid.covered.get(gold) if found else False
 
-    def supported(self, found: int, among: Collection[int]) -> bool | None:
-        """Whether the gold facts in `among`, alone or together, say this found fact; None if that is undecided."""
-        parts = self.grid.merged.get(found, ())
-        is_merged = bool(parts) and all(part in among for part in parts)
-        if found in map(self.pairs.get, among) or is_merged or self._repeats(found, among):
+    def supported(self, found: int) -> bool | None:
+        """Whether all valid gold facts together say this found fact, in any category; None if that is undecided."""
+        grid, place = self.grid, self.twins.get(found, found)
+        if any(self.pairs.get(g) == place or grid.compare((g, place)).said for g in grid.valid):
             return True
-        return self._any({(g, found): self.grid.compare((g, found)).said for g in among})
-
-    def _any(self, verdicts: Mapping[Pair, bool | None]) -> bool | None:
-        """Return True if one of the verdicts is True; else None if one of them is undecided; else False.
-
-        A pair of a matched fact that no judge was asked about is not undecided.
-        """
-        if True in verdicts.values():
+        parts = grid.merged.get(place)
+        if parts and not any(g in grid.to_remove for g in parts):
             return True
-        asked = self.grid.judged
-        is_open = any(one is None and (pair in self._open or pair in asked) for pair, one in verdicts.items())
-        return None if is_open else False
-
-    def _repeats(self, found: int, among: Collection[int]) -> bool:
-        """Return whether a found fact repeats another one that is matched with a gold fact in `among`."""
-        partners = (self.grid.found[self.pairs[g]] for g in among if g in self.pairs)
-        return found in self.twins and any(repeats(self.grid.found[found], partner) for partner in partners)
+        return grid.supported.get(place) if grid.valid else False
 
 
 def match(grid: Grid) -> Matching:
@@ -296,23 +292,25 @@ def match(grid: Grid) -> Matching:
             pairs[max(parts, key=lambda g: (len(grid.gold[g].text), grid.gold[g].text))] = found
     taken = set(pairs.values())
     twins = _twins(grid, taken)
-    free = {(g, f) for g, f in (*grid.equal, *grid.same) if g not in pairs and f not in taken | twins}
+    free = {(g, f) for g, f in (*grid.equal, *grid.same) if g not in pairs and f not in taken and f not in twins}
     elsewhere = [
         pair for pair in free if not grid.fits(pair) and (grid.compare(pair) == SAME or grid.compare(pair).is_undecided)
     ]
     return Matching(grid, pairs, _assign(grid, elsewhere), twins)
 
 
-def _twins(grid: Grid, taken: Collection[int]) -> frozenset[int]:
-    first: dict[str, list[MemoryFact]] = {}
-    twins = []
+def _twins(grid: Grid, taken: Collection[int]) -> dict[int, int]:
+    first: dict[str, list[int]] = {}
+    twins = {}
     for place in sorted(range(len(grid.found)), key=lambda place: place not in taken):
         fact = grid.found[place]
         others = first.setdefault(fact.normal_text, [])
-        if place not in taken and any(repeats(fact, other) for other in others):
-            twins.append(place)
-        others.append(fact)
-    return frozenset(twins)
+        repeated = next((other for other in others if repeats(fact, grid.found[other])), None)
+        if place in taken or repeated is None:
+            others.append(place)
+        else:
+            twins[place] = repeated
+    return twins
 
 
 def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:

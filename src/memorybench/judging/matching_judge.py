@@ -5,7 +5,7 @@ Each reply is parsed as strictly as any verdict and recorded as a step, so the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from .judge import Judge
 from .matching import Comparison, Grid, Matching, Pair, match
 from .prompts import JudgePrompt
 
-STEP, SUPPORT = "entail", "support"
+STEP, COVERAGE, SUPPORT = "entail", "cover", "support"
 
 
 def _prompt(name: str) -> JudgePrompt:
@@ -55,37 +55,47 @@ class EntailmentJudge(Struct, frozen=True):
     judge: Judge
     unread: list[str] = field(default_factory=list)
     """Why replies could not be read, one message for each question without a verdict."""
+    verdicts: dict[tuple[str, str, str], bool | None] = field(default_factory=dict)
+    """By question (prompt and both texts): its verdict, so that no question is asked twice.
+
+    If one side has a single fact, the question about all its facts is that about a pair.
+    """
 
     def of_one_trial(self) -> EntailmentJudge:
-        """Return the same judge with an empty list `unread`."""
+        """Return the same judge with empty `unread` and `verdicts`."""
         return EntailmentJudge(self.judge)
 
-    async def says(self, steps: Steps, first: str, second: str) -> bool | None:
+    async def says(self, steps: Steps, first: str, second: str, step: str = STEP) -> bool | None:
         """Whether the first note says all that the second says; None if the reply cannot be read."""
-        return await self._ask(steps, STEP, PROMPT, first, second)
+        return await self._ask(steps, step, PROMPT, first, second)
 
     async def supports(self, steps: Steps, conversation: str, fact: MemoryFact) -> bool | None:
         """Whether the user said a fact in the conversation; None if the reply cannot be read."""
         return await self._ask(steps, SUPPORT, SUPPORT_PROMPT, conversation, fact.with_path)
 
     async def _ask(self, steps: Steps, step: str, prompt: JudgePrompt, answer: str, response: str) -> bool | None:
+        question = (prompt.name, answer, response)
+        if question in self.verdicts:
+            return self.verdicts[question]
+        verdict = None
         try:
-            return (await self.judge.ask(steps, step, prompt, _question(answer), response, shared=True)).correct
+            verdict = (await self.judge.ask(steps, step, prompt, _question(answer), response, shared=True)).correct
         except Unreadable as error:
             self.unread.append(str(error))
-            return None
+        self.verdicts[question] = verdict
+        return verdict
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
         """Let the judge decide every open pair, and which facts were split or merged; return the new matching.
 
-        A pair in categories that do not fit is left out if both facts are matched, because they are covered.
+        A pair in categories that do not fit is left out if both facts are matched.
         A pair stays undecided if one of its replies cannot be read. So do the facts that may be split or merged with a
         fact of such a pair: the judge is not asked about them, because the question depends on what is undecided.
         """
         judged = await self._compare_all(steps, matching.grid, matching.open_pairs)
         decided = match(replace(matching.grid, judged=judged))
-        covered = {f for g, f in decided.pairs.items() if g not in matching.grid.in_any_category}
-        elsewhere = [(g, f) for g, f in matching.open_elsewhere if g not in decided.pairs or f not in covered]
+        expected = {f for g, f in decided.pairs.items() if g not in matching.grid.to_remove}
+        elsewhere = [(g, f) for g, f in matching.open_elsewhere if g not in decided.pairs or f not in expected]
         judged |= await self._compare_all(steps, matching.grid, elsewhere)
         if not judged:
             return matching
@@ -95,12 +105,31 @@ class EntailmentJudge(Struct, frozen=True):
         split = {g: tuple(f for f in found_open if grid.compare((g, f)).said and grid.fits((g, f))) for g in gold_open}
         merged = {f: tuple(g for g in gold_open if grid.compare((g, f)).says and grid.fits((g, f))) for f in found_open}
         unsure_gold, unsure_found = _reach(decided.open_pairs, split, merged)
-        is_split = await self._joined(steps, split, grid.found, grid.gold, unsure_gold)
-        is_merged = await self._joined(steps, merged, grid.gold, grid.found, unsure_found)
+        is_split = await self._say_together(steps, split, grid.found, grid.gold, unsure_gold)
+        is_merged = await self._say_together(steps, merged, grid.gold, grid.found, unsure_found)
         judged |= {(g, f): Comparison(says=None, said=True) for g in _unknown(is_split) for f in split[g]}
         judged |= {(g, f): Comparison(says=True, said=None) for f in _unknown(is_merged) for g in merged[f]}
         grid = replace(grid, judged=judged, split=_chosen(is_split, split), merged=_chosen(is_merged, merged))
         return match(grid) if is_split or is_merged else decided
+
+    async def decide_coverage(self, steps: Steps, matching: Matching) -> Matching:
+        """Let the judge decide which facts that are not matched all facts of the other side together say.
+
+        Return the new matching. Facts that repeat each other are one question. Left out are facts to remove, facts of
+        which pairs decide it, and facts of a pair that is undecided: a resumed run asks about the pair again first.
+        """
+        grid = matching.grid
+        undecided = [*matching.open_pairs, *matching.open_elsewhere]
+        open_gold, open_found = {g for g, _ in undecided}, {f for _, f in undecided}
+        gold = [g for g in grid.valid if matching.covered(g) is None and g not in open_gold]
+        unmatched = set(range(len(grid.found))).difference(matching.pairs.values())
+        found = {matching.twins.get(f, f) for f in unmatched if matching.supported(f) is None} - open_found
+        output, expected = _joined(grid.found), _joined([grid.gold[g] for g in grid.valid])
+        covered, supported = await all_of(
+            self._say(steps, dict.fromkeys(gold, output), grid.gold, COVERAGE),
+            self._say(steps, dict.fromkeys(sorted(found), expected), grid.found, COVERAGE),
+        )
+        return replace(matching, grid=replace(grid, covered=covered, supported=supported))
 
     async def _compare_all(self, steps: Steps, grid: Grid, pairs: Collection[Pair]) -> dict[Pair, Comparison]:
         verdicts = await all_of(*(self._compare(steps, grid, pair) for pair in pairs))
@@ -111,7 +140,7 @@ class EntailmentJudge(Struct, frozen=True):
         says = await self.says(steps, found, gold)
         return Comparison(says, None if says is None else await self.says(steps, gold, found))
 
-    async def _joined(
+    async def _say_together(
         self,
         steps: Steps,
         parts: Mapping[int, tuple[int, ...]],
@@ -124,16 +153,23 @@ class EntailmentJudge(Struct, frozen=True):
         A key of `parts` is the index of a whole fact, the value the indexes of its possible parts. One part is never
         enough. Whole facts in `unsure` are undecided without asking.
         """
-        several = {whole: places for whole, places in parts.items() if len(places) > 1 and whole not in unsure}
-        verdicts = await all_of(
-            *(
-                self.says(
-                    steps, "\n".join(part_facts[place].with_path for place in places), whole_facts[whole].with_path
-                )
-                for whole, places in several.items()
-            )
-        )
-        return {**dict.fromkeys(unsure), **dict(zip(several, verdicts, strict=True))}
+        several = {
+            whole: _joined([part_facts[place] for place in places])
+            for whole, places in parts.items()
+            if len(places) > 1 and whole not in unsure
+        }
+        return {**dict.fromkeys(unsure), **await self._say(steps, several, whole_facts)}
+
+    async def _say(
+        self, steps: Steps, texts: Mapping[int, str], facts: Sequence[MemoryFact], step: str = STEP
+    ) -> dict[int, bool | None]:
+        """Return, by index of a fact, whether its text in `texts` says it; None if the reply cannot be read."""
+        verdicts = await all_of(*(self.says(steps, text, facts[n].with_path, step) for n, text in texts.items()))
+        return dict(zip(texts, verdicts, strict=True))
+
+
+def _joined(facts: Iterable[MemoryFact]) -> str:
+    return "\n".join(fact.with_path for fact in facts)
 
 
 def _reach(

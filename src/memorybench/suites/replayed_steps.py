@@ -243,7 +243,7 @@ class RecordedRun(Struct, frozen=True):
         return self.run.program == f"memorybench {__version__}"
 
 
-VERDICTS = ("judge", CANARY, "entail", "support")
+VERDICTS = ("judge", CANARY, "entail", "cover", "support")
 """Names of steps whose result is a verdict."""
 
 

@@ -79,10 +79,13 @@ def test_the_stale_extractor_does_not_resolve_the_conflict(tmp_path: Path) -> No
 
 
 def test_removing_the_old_value_without_the_new_one_does_not_resolve_the_conflict(tmp_path: Path) -> None:
-    """Bristol is removed, Cardiff is not added: 1 of 2."""
-    findings = compare_output(case(CHANGING, tmp_path), {"home": [], "pets": ["Has a dog"]})
+    """Bristol is removed, Cardiff is not added: 1 of 2. Only a judge knows that another fact does not say Cardiff."""
+    one, output = case(CHANGING, tmp_path), {"home": [], "pets": ["Has a dog"]}
+    findings = compare_output(one, output)
     assert (findings.tp, findings.fp, findings.fn) == (1, 0, 1)
-    assert score(findings, "conflict_resolution") == 0
+    assert (score(findings, "conflict_resolution"), score(findings, "correct")) == (None, 0)
+    assert score(judge_output(one, output, says), "conflict_resolution") == 0
+    assert score(compare_output(one, {}), "conflict_resolution") == 0, "an empty memory says nothing"
 
 
 def test_a_lost_fact_lowers_precision(tmp_path: Path) -> None:
@@ -173,7 +176,7 @@ def test_a_fact_that_the_user_did_not_state_is_hallucinated(tmp_path: Path) -> N
     one = case(ADDING, tmp_path)
     output = {**ADDING["expected_output"], "staff": ["Employs three glassblowers", "Stall in Lyon"]}  # type: ignore[dict-item]
     assert labels(compare_output(one, output)) == ["unexpected"] * 2, "no judge decides whether the user said it"
-    findings = judge_output(one, output, lambda _, fact: "glassblowers" not in fact)
+    findings = judge_output(one, output, lambda first, fact: first.startswith("We sell") and "glassblowers" not in fact)
     assert labels(findings) == ["hallucinated", "unlisted"]
     assert score(findings, "coverage_precision") == pytest.approx(2 / 4)
     assert (findings.said, findings.unsaid, findings.unsaid_open) == (3, 1, 0)

@@ -16,7 +16,7 @@ lies between `tp` and `tp + tp_open`, however the pairs are decided.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from memorybench.core.conversation import Turn
@@ -24,7 +24,7 @@ from memorybench.core.plans import Steps
 from memorybench.core.trials import Failure
 from memorybench.judging.asking import all_of
 from memorybench.judging.facts import MemoryFact, without_sole_owner
-from memorybench.judging.matching import Grid, Matching, match, repeats
+from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import EntailmentJudge
 
 from .cases import ExtractionCase
@@ -38,7 +38,8 @@ Label = Literal[
 """Labels of gold facts: missed, stale (should have been removed), lost (should have been kept). Labels of facts in the
 output, in this order of precedence: undecided, misfiled (correct, in a wrong category), duplicate (repeats a fact),
 piece (part of a fact), stale (repeats a removed fact), unlisted (the user said it, but the case does not list it),
-hallucinated (the user did not say it), unexpected (not expected, and no judge decided whether the user said it)."""
+hallucinated (the user did not say it), unexpected (not expected, and no judge decided whether the user said it, such as
+a fact that the gold facts say together)."""
 
 
 class Remark(NamedTuple):
@@ -76,11 +77,11 @@ class Findings(NamedTuple):
     undecided: int = 0
     """The largest number of undecided pairs that could all be right at once."""
     covered: int = 0
-    """The number of expected changes that the output makes, in one fact of any category or in several that fit."""
+    """The number of expected changes that the output as a whole makes, in any category."""
     uncovered: int = 0
     uncovered_open: int = 0
     supported: int = 0
-    """The number of changes in the output that the gold facts, alone or together, ask for."""
+    """The number of changes in the output that the gold facts as a whole ask for, in any category."""
     unsupported: int = 0
     unsupported_open: int = 0
     said: int = 0
@@ -143,7 +144,7 @@ async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: Entail
     if judge is None or possibly_merged(matching):
         return findings_of(case.gold, matching, must_not_store=case.must_not_store)
     judge = judge.of_one_trial()
-    matching = await judge.decide(steps, matching)
+    matching = await judge.decide_coverage(steps, await judge.decide(steps, matching))
     support = await find_support(steps, judge, case.gold, case.conversation, matching)
     forbidden = await _find_forbidden(steps, judge, case, matching)
     findings = findings_of(case.gold, matching, support, case.must_not_store, forbidden)
@@ -168,7 +169,7 @@ async def find_support(
     """
     said = "\n".join(turn.content for turn in split_turns(conversation) if turn.role in ("user", ""))
     unmatched = set(matching.open_found).difference(found for _, found in matching.open_pairs)
-    places = [place for place in sorted(unmatched) if matching.supported(place, range(gold.valid)) is False]
+    places = [place for place in sorted(unmatched) if matching.supported(place) is False]
     if not said:
         return dict.fromkeys(places, False)
     verdicts = await all_of(*(judge.supports(steps, said, matching.grid.found[place]) for place in places))
@@ -232,8 +233,9 @@ class _Examination:
         self._support = support
         self._kept = range(len(gold.kept))
         self._added = range(len(gold.kept), gold.valid)
-        self._valid = range(gold.valid)
         self._removed = range(gold.valid, len(gold.targets))
+        self._may_be_other = {f for t, f in matching.open_pairs if t not in self._added}
+        """The found facts that may be facts to keep or to remove, which are not changes."""
         self._forbidden = len(must_not_store)
         found = matching.grid.found
         self._violations = tuple([t for t in must_not_store if forbidden.get(t) or find_stored(t, found)])
@@ -310,16 +312,8 @@ class _Examination:
         )
 
     def _is_supported(self, place: int) -> bool | None:
-        """Whether the gold supports an unmatched fact; None if it may be a fact to remove, or repeats an open fact."""
-        matching = self._matching
-        supported = matching.supported(place, self._valid)
-        if supported is not False:
-            return supported
-        same = {place}
-        if place in matching.twins:
-            found = matching.grid.found
-            same |= {f for f in matching.open_found if repeats(found[f], found[place])}
-        return None if any(f in same for _, f in matching.open_pairs) else False
+        """Whether the gold facts say an unmatched fact; None if that is undecided, or if it may be no change."""
+        return None if place in self._may_be_other else self._matching.supported(place)
 
     def _is_gone(self, target: int) -> bool | None:
         """Whether a fact to remove is no longer stored; None if that is undecided."""
@@ -360,20 +354,18 @@ class _Examination:
             Remark("undecided", output[f].with_path, about=gold[g].with_path) for g, f in sorted(undecided.items())
         ]
         wrong = [f for f in unmatched if f not in undecided.values()]
-        remarks += [self._remark_on(f, [*pairs.values(), *unmatched]) for f in wrong]
+        remarks += [self._remark_on(f) for f in wrong]
         return tuple(remarks)
 
-    def _remark_on(self, place: int, others: Collection[int]) -> Remark:
-        """Return a remark with the label of one wrong fact; `others` are the facts that it may repeat."""
+    def _remark_on(self, place: int) -> Remark:
+        """Return a remark with the label of one wrong fact."""
         grid = self._matching.grid
         fact = grid.found[place]
         for target, found in self._matching.misfiled.items():
             if found == place:
                 return Remark("misfiled", fact.with_path, about=grid.gold[target].with_path)
         if place in self._matching.twins:
-            repeated = next(
-                grid.found[other] for other in others if other != place and repeats(grid.found[other], fact)
-            )
+            repeated = grid.found[self._matching.twins[place]]
             return Remark("duplicate", fact.with_path, about=repeated.with_path)
         for target in range(len(grid.gold)):
             cell = grid.compare((target, place))

@@ -159,7 +159,7 @@ class TraceJudge(Struct, frozen=True):
         by_code = match(Grid(stated, written))
         gold = Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset())
         judge = self.entailment.of_one_trial()
-        matching = await judge.decide(steps, by_code)
+        matching = await judge.decide_coverage(steps, await judge.decide(steps, by_code))
         support = await find_support(steps, judge, gold, trace.conversation, matching)
         withdrawn: tuple[MemoryFact, ...] = ()
         if before:

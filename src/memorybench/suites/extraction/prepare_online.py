@@ -56,7 +56,8 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
                 )
     subject, traces = fetched(source.fetch(place.folder / TRACES), place.folder)
 
-    judge_calls = 3 * len(traces)  # it lists facts stated, written and withdrawn, and decides pairs that code cannot
+    # it lists facts stated, written and withdrawn; how often it decides what code cannot is unknown, and not counted
+    judge_calls = 3 * len(traces)
     canaries = canary_limit(spec.canaries, judge_calls)
 
     async def open_plan(opening: Opening) -> Plan:
