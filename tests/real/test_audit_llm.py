@@ -10,14 +10,41 @@ import pytest
 pytest_plugins = ("tests.real.local_llm",)
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
 
-SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
+
+def _structure(subject: str, attribute: str, value: str) -> dict[str, str]:
+    return {"subject": subject, "attribute": attribute, "value": value}
+
+
+SAID = ("My dog is called Rex.", "A good name!", "I work as a baker in Porto.", "Early mornings, then.")
+"""Short, because the model reads about a hundred words per second on one processor."""
+DATASET = {
+    "id": "short",
+    "conversations": [
+        {
+            "id": "c1",
+            "turns": [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(SAID)],
+            "facts": [
+                {
+                    "id": "dog",
+                    "content": "User's dog is called Rex",
+                    "turn": 1,
+                    **_structure("user's dog", "name", "Rex"),
+                },
+                {"id": "job", "content": "User is a baker", "turn": 3, **_structure("user", "occupation", "baker")},
+                {"id": "city", "content": "User works in Porto", "turn": 3, **_structure("user", "workplace", "Porto")},
+            ],
+            "absent": [{"id": "cat", "subject": "user's cat", "attribute": "name"}],
+        }
+    ],
+}
 
 
 def audit(folder: Path, server: str, *arguments: str) -> dict[str, object]:
     minutes = 15 * 60_000  # a busy machine is slow
-    card = {"name": "local", "baseUrl": f"{server}/v1", "model": "smollm2", "timeout": minutes}
+    card = {"name": "local", "baseUrl": f"{server}/v1", "model": "smollm2", "timeout": minutes, "maxTokens": 60}
     (folder / "models.yaml").write_text(json.dumps({"models": [card]}))
-    asked = ("audit", str(SAMPLE), "--model", "local", "--judge-model", "none", "--json", "--concurrency", "1")
+    (folder / "short.json").write_text(json.dumps(DATASET))
+    asked = ("audit", "short.json", "--model", "local", "--judge-model", "none", "--json", "--concurrency", "1")
     command = [sys.executable, "-m", "memorybench", *asked, *arguments]
     said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert said.returncode in (0, 1), said.stderr
