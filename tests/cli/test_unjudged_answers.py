@@ -77,8 +77,9 @@ def test_a_run_of_the_previous_release_keeps_its_method(command: Command, stub: 
 CHOICES = {"choices": ["red", "green", "a blue one"], "answer": "green"}
 
 
-def test_multiple_choice_asks_for_a_label(command: Command, stub: Stub) -> None:
-    write_benchmark(command, [item(0, **CHOICES), item(1)])
+@pytest.mark.parametrize("kind", ["fact", None])
+def test_multiple_choice_asks_for_a_label(command: Command, stub: Stub, kind: str | None) -> None:
+    write_benchmark(command, [item(0, **CHOICES, type=kind), item(1, type=kind)])
     command(*MINE)
     asked = {call.json["messages"][-1]["content"] for call in stub.calls}
     assert sorted("reply with the label" in text for text in asked) == [False, True]

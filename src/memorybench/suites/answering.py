@@ -61,7 +61,8 @@ class Answering(Struct, frozen=True):
     scoring: Scoring
 
     def prompt(self, kind: str, *, has_choices: bool = False) -> Template:
-        return self.prompts.get(kind) or (has_choices and self.prompts.get(CHOICE)) or self.prompts[""]
+        own = self.prompts.get(kind) if kind else None
+        return own or (has_choices and self.prompts.get(CHOICE)) or self.prompts[""]
 
 
 class Scored(Struct, frozen=True):
