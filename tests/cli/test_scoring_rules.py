@@ -57,6 +57,17 @@ def test_the_judge_decides_where_no_excluded_text_occurs(command: Command, stub:
     assert accuracy(command, stub, "in Trondheim", *judged, answer="Bergen", lacks=["Oslo"]) == 0
 
 
+def test_a_dry_run_counts_the_calls_for_answers_without_an_excluded_text(command: Command, stub: Stub) -> None:
+    stub.always(completion("in Trondheim"))
+    rules: list[dict[str, Any]] = [{"lacks": ["Oslo"]}, {"has": ["Bergen"]}, {}]
+    items = [item(n, answer="Bergen", **own) for n, own in enumerate(rules)]
+    write_benchmark(command, items, schema=SCHEMA, evaluation={"method": "llm-judge"})
+    judged = (*MINE, "--judge-model", "scripted/judge")
+    (expected,) = [row for row in command(*judged, "--dry-run").json["expected"] if row["stage"] == "judge"]
+    (asked,) = [row for row in command(*judged).json["circumstances"]["stages"] if row["name"] == "judge"]
+    assert expected["calls"] == asked["steps"] == 2
+
+
 @pytest.mark.parametrize(("reply", "expected"), [("(b)", 1), ("(a)", 0), ("(b) and not Oslo", 0)])
 def test_a_choice_must_be_right_and_without_excluded_texts(
     command: Command, stub: Stub, reply: str, expected: float

@@ -55,8 +55,9 @@ class Benchmark(Struct, frozen=True):
     def judge_calls(self) -> int:
         """The number of judge calls per provider and repeat.
 
-        A question with a rubric needs one call per item. Of the others, a question with required or excluded texts
-        needs none, because code decides it; any other needs one, or two if its answer key is corrected.
+        A question with a rubric needs one call per item. Of the others, a question with required texts, or with
+        excluded texts and no gold answer, needs none, because code decides it; any other needs one, or two if its
+        answer key is corrected.
         """
         return sum(judge_calls(one, is_corrected=one.id in self.corrected) for one in self.questions)
 
@@ -159,5 +160,5 @@ def samples_of(benchmarks: Sequence[Benchmark]) -> dict[str, dict[str, int]]:
 
 
 def judge_calls(question: Question, *, is_corrected: bool = False) -> int:
-    by_code = question.must_contain or question.must_not_contain
+    by_code = question.must_contain or (question.must_not_contain and not question.answers)
     return len(question.rubric) or (0 if by_code else 1 + is_corrected)
