@@ -49,6 +49,7 @@ endpoints:
 rateLimit: {maxRetries: 1, retryDelayMs: 0}
 """
 
+FLAGS = ("--benchmarks", "places", "--providers", "notes", "--config-dir", ".")
 Hits = list[dict[str, Any]]
 
 
@@ -102,8 +103,7 @@ def run(command: Command, stub: Stub) -> Callable[..., Said]:
 
     def run(text: str = CONFIG) -> Said:
         (command.folder / "notes.yaml").write_text(text.replace("URL", stub.url))
-        flags = ("--benchmarks", "places", "--providers", "notes", "--config-dir", ".")
-        return command("eval", *flags, "--run-id", "r", "--json")
+        return command("eval", *FLAGS, "--run-id", "r", "--json")
 
     return run
 
@@ -121,6 +121,17 @@ def test_ids_that_were_sent_name_the_session(run: Callable[..., Said], notes: No
     said = run()
     assert said.code == 0, said.err
     assert (measures(said)["recall@1"], note_kinds(said)) == (1.0, [])
+
+
+def test_sessions_that_are_added_turn_by_turn_are_found(
+    run: Callable[..., Said], command: Command, stub: Stub, notes: Notes
+) -> None:
+    (command.folder / "places.yaml").write_text(f"{BENCHMARK}ingestion: {{mode: incremental}}\n")
+    said = run(CONFIG.replace("$.documentId", "$.sessionId"))
+    assert (measures(said)["recall@1"], note_kinds(said)) == (1.0, [])
+    planned = command("eval", *FLAGS, "--dry-run", "--json").json["expected"]
+    sent = sum(call.method == "POST" for call in stub.calls)
+    assert [row["calls"] for row in planned if row["stage"] == "add"] == [sent]
 
 
 def test_ids_of_the_service_are_not_taken_for_session_ids(

@@ -479,11 +479,16 @@ def in_order(haystack: Haystack) -> Sequence[Session]:
     return [session for _, session in sorted(dated, key=lambda pair: pair[0])]
 
 
+def id_of_single_turn(session: Session, n: int) -> str:
+    """Return the id of the session that has only the nth turn of `session`, from 1."""
+    return f"{session.id}#{n}"
+
+
 def _split_by_turn(session: Session) -> list[Session]:
     """Split a session into one session per turn. Turns keep their ids, because evidence names them."""
     return [
         Session(
-            id=f"{session.id}#{n}",
+            id=id_of_single_turn(session, n),
             turns=(replace(turn, id=turn.id or f"{session.id}:{n}"),),
             at=turn.at or session.at,
         )

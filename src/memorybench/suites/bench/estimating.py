@@ -43,9 +43,11 @@ def _of_benchmark(run: BenchRun, benchmark: Benchmark, provider: ResolvedProvide
         # of a shared history, the longest beginning contains the others
         ordered = sorted(questions, key=lambda question: question.asked_after)
         haystacks = {question.memory: question.haystack for question in ordered}.values()
-        sessions = sum(len(benchmark.dataset.haystack(haystack).sessions) for haystack in haystacks)
+        sessions = (session for haystack in haystacks for session in benchmark.dataset.haystack(haystack).sessions)
+        by_turn = benchmark.config.ingestion.mode == "incremental"
+        adds = sum(len(session.turns) if by_turn else 1 for session in sessions)
         cost = None if provider.spends else 0.0  # prices of services, and the chunks of a model, are unknown
-        yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
+        yield Estimate(benchmark=name, subject=subject, stage="add", calls=adds, cost=cost)
         yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(questions), cost=cost)
     if run.answerer is not None:
         sizes = [size + PROMPT_TOKENS for size in _context_sizes(benchmark, provider)] * run.spec.repeats

@@ -10,6 +10,7 @@ from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.trials import Score
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
 from memorybench.suites.answering import RUBRIC_MET
+from memorybench.suites.ingest import id_of_single_turn
 
 OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn": "session"}
 
@@ -29,6 +30,11 @@ class Places:
                 sessions[turn.id or f"{session.id}:{n}"] = session.id
         sessions.update((session.id, session.id) for session in haystack.sessions)
         turns = {id: id for id, session in sessions.items() if id != session}
+        for session in haystack.sessions:  # a turn that was added alone is a session with an id of its own
+            for n, turn in enumerate(session.turns, 1):
+                alone = id_of_single_turn(session, n)
+                if alone not in sessions:
+                    sessions[alone], turns[alone] = session.id, turn.id or f"{session.id}:{n}"
         self._ids: Mapping[EvidenceLevel, Mapping[str, str]] = {"session": sessions, "turn": turns}
 
     def sources(self, memory: Memory, level: EvidenceLevel) -> set[str]:
