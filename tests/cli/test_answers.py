@@ -104,6 +104,16 @@ def test_scoring_refuses_a_run_of_another_command(command: Command) -> None:
     assert (said.code, said.err) == (2, "memorybench: RUN: a is a run of audit; expected a run of eval\n")
 
 
+def test_a_run_that_was_killed_before_its_last_provider_is_scored(command: Command, stub: Stub) -> None:
+    providers = ("--providers", "bm25", "bm25(k1=2)", "--end", "15")
+    assert command.killed("eval", *providers, *ARMS[-2:], "--run-id", "a", "--concurrency", "1", at=40)
+    scored = command("score", "a", "--judge-model", "scripted/judge", "--json")
+    assert scored.code == 1, scored.err
+    counts = scored.json["counts"]
+    assert 0 < counts["scored"] < 15
+    assert counts["scored"] + counts["failed"] == counts["planned"] == 30
+
+
 @pytest.mark.parametrize("flag", [("--reuse", "a"), ("--store-is-disposable",)])
 def test_scoring_has_no_flags_without_effect(command: Command, flag: tuple[str, ...]) -> None:
     said = command("score", "a", "--judge-model", "scripted/judge", *flag)

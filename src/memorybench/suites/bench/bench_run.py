@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from memorybench.core.records import canonical
+from memorybench.core.trials import Subject
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.prompts import prompts_text
 from memorybench.suites.answering import Answering, Scoring
@@ -97,7 +98,8 @@ class BenchRun(Struct, frozen=True):
             elif self.recorded is not None:
                 from .recorded import RecordedProvider
 
-                subject = self.recorded.providers[resolved.name]
+                # a provider without an outcome, because the run was interrupted before, has no recorded step either
+                subject = self.recorded.providers.get(resolved.name) or Subject(role="provider", name=resolved.name)
                 candidates.append(Candidate(subject, RecordedProvider(subject)))
             else:
                 opened = await opener.open(resolved.name)
