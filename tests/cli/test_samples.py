@@ -189,6 +189,13 @@ def item(n: int, **changed: Any) -> dict[str, Any]:
     } | changed
 
 
+def test_the_measures_of_a_config_come_first(command: Command) -> None:
+    write_benchmark(command, [item(n) for n in range(3)], metrics=["accuracy", "precision_at_3", "mrr"])
+    command("eval", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "r")
+    columns = next(line for line in report(command).splitlines() if line.startswith("| provider |")).split("|")
+    assert [name.strip() for name in columns[2:5]] == ["recall@5 [95%]", "precision@3", "mrr"]
+
+
 def report(command: Command, run: str = "r") -> str:
     return (command.folder / "results" / run / "report.md").read_text()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_run_id
 from memorybench.journal.run_reader import RunReader
+from memorybench.metrics.names import ALIASES
 from memorybench.suites.registry import verb_of
 from memorybench.suites.sampling import failed_cases
 from memorybench.suites.search_limits import DEFAULT_SETTINGS, default_settings
@@ -24,7 +25,7 @@ from .benchmarks import Benchmark, part_of, read_benchmark, samples_of, units_of
 from .contamination import chance_score
 from .estimating import estimates
 from .measures import plugin_metrics, run_metrics, special_measures
-from .spec import ANSWERS, BenchSpec
+from .spec import ANSWERS, FIRST_MEASURES, BenchSpec
 
 if TYPE_CHECKING:
     from memorybench.suites.suite import RunPlace
@@ -177,6 +178,9 @@ def _details(run: BenchRun) -> dict[str, Any]:
         "answered": answered_by is not None,
         DEFAULT_SETTINGS: default_settings(run.providers) if recorded is None else {},
         ANSWERS: recorded.repeats if recorded else run.spec.repeats,
+        FIRST_MEASURES: {
+            benchmark.name: [ALIASES.get(name, name) for name in benchmark.config.metrics] for benchmark in benchmarks
+        },
         "corrected": any(benchmark.corrected for benchmark in benchmarks),
         "answerer": answered_by,
         "judge": run.judge.name if run.judge else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memorybench.core.measures import Measure, Metric
+from memorybench.core.measures import Measure, Metric, RetrievalMetric
 from memorybench.core.report_sections import Cell, Column, Notes, Provenance, Report, Section, State, Table, text_column
 from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
@@ -19,6 +19,7 @@ from memorybench.suites.summary import Result, Summary, headline
 from .contamination import contamination, contamination_warning
 from .measures import plugin_metrics, run_metrics
 from .scores import MISSES
+from .spec import FIRST_MEASURES
 
 MEANINGS = {
     "accuracy": "answers that are right, by the benchmark's method: a judge, exact match, similarity or custom code",
@@ -38,29 +39,21 @@ MEANINGS = {
 }
 """The meaning of each measure except those of retrieval. `corrected_…` measures use a corrected key (--errata)."""
 MAIN_MEASURES = HEADLINES
-_FIRST_COLUMNS = (
+_CORRECTED_COLUMNS = ("corrected_accuracy", "corrected_answer_f1", "corrected_recall@5")
+_COLUMNS = (
     "rubric_score",
-    "corrected_accuracy",
-    "corrected_answer_f1",
-    "corrected_recall@5",
     "recall@5",
     "recall_any@5",
+    "forbidden_hit",
+    "drift",
+    "context_tokens",
+    *NARROW_COLUMNS,
+    *COLUMNS,
+    "answer_f1",
+    "corrected_recall@10",
 )
-_COLUMNS = tuple(
-    dict.fromkeys(
-        (
-            *_FIRST_COLUMNS,
-            "forbidden_hit",
-            "drift",
-            "context_tokens",
-            *NARROW_COLUMNS,
-            *COLUMNS,
-            "answer_f1",
-            "corrected_recall@10",
-        ),
-    )
-)
-"""The measures that a table shows beside the headline. A narrow terminal shows only the first of them."""
+"""The measures that a table shows beside the headline, after _CORRECTED_COLUMNS and those that the benchmark's config
+and installed packages name. A narrow terminal shows only the first of them."""
 _ONE_HISTORY = "No interval: all questions are about one history"
 _NEEDS_JUDGE = (
     "Word overlap is not accuracy, which needs a judge:"
@@ -118,12 +111,13 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
 
 def report(run: StoredRun) -> Report:
     summary = run.summary
+    first = run.spec.get(FIRST_MEASURES, {})
     tables: list[Table | Notes] = []
     for benchmark in summary.benchmarks:
         results = summary.overall(benchmark)
         main = headline(results)
         failed = {one.subject: one.failed for one in summary.failures if one.benchmark == benchmark}
-        tables.append(_results_table(benchmark, results, main, failed))
+        tables.append(_results_table(benchmark, results, main, failed, first.get(benchmark, ())))
         tables += sections.wide_interval_notes(summary, benchmark, main)
         shares = [m for one in results for m in one.measures if m.value is not None and not m.unit]
         if max((share.clusters for share in shares), default=0) == 1:
@@ -188,9 +182,13 @@ def _noise_parts(run: StoredRun) -> tuple[Sequence[Section], Mapping[str, Any]]:
     return noise_sections(noise), noise_document(noise)
 
 
-def _results_table(benchmark: str, results: Sequence[Result], main: str, failed: Mapping[str, int]) -> Table:
-    others = [name for name in _COLUMNS if name != main]
-    names = [name for name in others if any((measure := r.measure(name)) and measure.n for r in results)]
+def _results_table(
+    benchmark: str, results: Sequence[Result], main: str, failed: Mapping[str, int], first: Sequence[str]
+) -> Table:
+    plugins = (metric for metric in plugin_metrics() if isinstance(metric, RetrievalMetric))
+    of_plugins = (name for metric in plugins for name in metric.columns)
+    others = dict.fromkeys((*_CORRECTED_COLUMNS, *first, *of_plugins, *_COLUMNS))
+    names = [name for name in others if name != main and any((m := r.measure(name)) and m.n for r in results)]
     columns = [Column(name, priority=place) for place, name in enumerate(names, 1)]
     rows = [
         (
