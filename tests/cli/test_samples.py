@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from memorybench import evaluate
 from memorybench.journal.checksums import crc
 from tests.cli.command import Command, measured
+from tests.doubles.refusals import refused
 
 ASK = ("eval", "--providers", "none")
 
@@ -187,6 +189,12 @@ def item(n: int, **changed: Any) -> dict[str, Any]:
         "ids": [f"s{n}a", f"s{n}b"],
         "sessions": [[{"role": "user", "text": f"Fence {n} is green."}], [{"role": "user", "text": "Still green."}]],
     } | changed
+
+
+def test_a_question_that_another_flag_leaves_out_is_not_called_unknown(command: Command) -> None:
+    error = refused(evaluate, question_ids=["amara-q07"], start=200, providers=["none"])
+    assert (error.where, "amara-q07" in error.problem) == ("", False)
+    assert refused(evaluate, question_ids=["amara-q99"], providers=["none"]).where == "--question-id"
 
 
 def test_the_measures_of_a_config_come_first(command: Command) -> None:

@@ -35,7 +35,8 @@ def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] 
             )
         questions = [question for question in questions if question.kind in spec.question_types]
     if spec.question_ids:
-        questions = cases_by_id(questions, spec.question_ids, "--question-id", dataset.name)
+        named = {one.id for one in cases_by_id(dataset.questions, spec.question_ids, "--question-id", dataset.name)}
+        questions = [question for question in questions if question.id in named]
     if failed is not None:
         questions = [question for question in questions if question.id in failed]
         if not questions:
@@ -46,7 +47,9 @@ def choose_questions(dataset: Dataset, spec: BenchSpec, failed: Collection[str] 
             )
     if not questions:
         raise BadInput(
-            "", f"no question of {dataset.name} matches --start, --end and --question-type", remedy="change these flags"
+            "",
+            f"no question of {dataset.name} matches all of --start, --end, --question-type and --question-id",
+            remedy="change these flags",
         )
     return tuple(_limit(questions, spec))
 
