@@ -32,7 +32,8 @@ def test_a_plug_in_is_listed_with_its_origin(command: Command) -> None:
 
 def test_a_plug_in_provider_benchmark_and_metric_run_together(command: Command) -> None:
     arguments = ("eval", "--benchmarks", "three-questions", "--providers", "newest-first", "bm25", "--json")
-    document = command(*arguments).json
+    document = command(*arguments, "--run-id", "r").json
+    assert "| last_gold@2 |" in (command.folder / "results/r/report.md").read_text()
     found = {
         (result["subject"], measure["name"]): measure["value"]
         for result in document["results"]

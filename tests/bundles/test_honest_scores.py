@@ -12,7 +12,7 @@ from memorybench.core.measures import RetrievalMetric
 from memorybench.core.questions import Choice, Question
 from memorybench.core.trials import Outcome, Score, Subject, Trial
 from memorybench.suites.answering import Scoring, score
-from memorybench.suites.bench.measures import measures
+from memorybench.suites.bench.measures import run_metrics
 from memorybench.suites.unrecorded_steps import UnrecordedSteps
 
 
@@ -40,7 +40,7 @@ CHOICES = QUESTION.model_copy(
 def contradictions(*scores: Score, plugins: Sequence[object] = ()) -> list[str]:
     trial = Trial(suite="bench", case_id="q", subject=Subject(role="provider", name="p"))
     outcome = Outcome(trial=trial, status="scored", scores=scores)
-    claims = impossible_scores([outcome], measures(answered=True, plugins=plugins))
+    claims = impossible_scores([outcome], run_metrics({"answered": True, "evidence": {"a": "session"}}, plugins))
     return [example for claim in claims for example in claim.examples]
 
 

@@ -10,7 +10,7 @@ from memorybench.datasets.prompts import answer_prompt, judge_prompt
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import load_yaml, parse_yaml
 from memorybench.metrics.names import ALIASES, METRIC_NAMES, known_metrics
-from memorybench.suites.bench import measures
+from memorybench.suites.bench.measures import run_metrics
 from tests.doubles.refusals import refused
 
 SAMPLE = """\
@@ -171,7 +171,7 @@ def test_names_of_the_older_specification_are_aliases() -> None:
 
 
 def test_a_config_may_list_every_measure_of_the_bench_suite() -> None:
-    names = {metric.name for metric in measures.measures(answered=True, levels=("session", "turn"))}
+    names = {metric.name for metric in run_metrics({"answered": True, "evidence": {"a": "session", "b": "turn"}})}
     assert names <= METRIC_NAMES
     assert set(ALIASES.values()) <= METRIC_NAMES
 

@@ -13,8 +13,6 @@ from memorybench.core.measures import RetrievalMetric
 from memorybench.core.questions import Question
 from memorybench.metrics.names import ALIASES, METRIC_NAMES
 from memorybench.metrics.retrieval import (
-    COLUMNS,
-    NARROW_COLUMNS,
     RETRIEVAL_METRICS,
     ndcg,
     ndcg_any,
@@ -24,7 +22,7 @@ from memorybench.metrics.retrieval import (
     recall_any,
     reciprocal_rank,
 )
-from memorybench.suites.bench.measures import measures
+from memorybench.suites.bench.measures import run_metrics
 from memorybench.suites.bench.scores import Places, retrieval_scores
 
 GOLDEN = Path(__file__).parents[2] / "../shared/data/longmemeval"
@@ -94,14 +92,15 @@ def test_without_gold_there_is_no_figure_and_with_nothing_found_there_is_zero(
 
 def test_names_columns_and_measures_follow_from_the_entries() -> None:
     scores = {name for metric in RETRIEVAL_METRICS for name in metric.score_names}
-    assert {*COLUMNS, *NARROW_COLUMNS} <= scores <= METRIC_NAMES
+    columns = {name for metric in RETRIEVAL_METRICS for name in (*metric.columns, *metric.narrow_columns)}
+    assert columns <= scores <= METRIC_NAMES
     assert {name.replace("@", "_at_") for name in scores if "@" in name} <= ALIASES.keys()
-    assert scores <= {metric.name for metric in measures(answered=False)}
+    assert scores <= {metric.name for metric in run_metrics({"answered": False, "evidence": {"a": "session"}})}
 
 
 def test_a_new_metric_needs_one_entry() -> None:
     toy = RetrievalMetric("first", lambda ranked, gold, k: float(ranked[0] in gold), cutoffs=(7,), both_levels=True)
-    names = [metric.name for metric in measures(answered=False, plugins=[toy])]
+    names = [metric.name for metric in run_metrics({"answered": False, "evidence": {"a": "session"}}, [toy])]
     assert names.count("first@7") == names.count("turn_first@7") == 1
     haystack = Haystack(id="h", sessions=(Session(id="s", turns=(Turn(role="user", content="Tea", id="s:1"),)),))
     question = Question(id="q", haystack="h", question="?", answers=("Tea",), gold_sessions=("s",), gold_turns=("s:1",))

@@ -18,7 +18,7 @@ from memorybench.journal.rows import Run
 from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
 from memorybench.suites.bench.baselines import Candidate
-from memorybench.suites.bench.measures import measures
+from memorybench.suites.bench.measures import run_metrics
 from memorybench.suites.bench.plan import Bench, BenchPlan
 from memorybench.suites.summary import measure
 from tests.engine.workload import in_child
@@ -81,7 +81,9 @@ def run(folder: Path, provider: Shelfful) -> Ending:
 
 def recall(folder: Path) -> float | None:
     with RunReader.open(folder) as run_reader:
-        (result,) = measure(run_reader.outcomes("r"), measures(answered=False), {})
+        (result,) = measure(
+            run_reader.outcomes("r"), run_metrics({"answered": False, "evidence": {"a": "session"}}), {}
+        )
     found = result.measure("recall@5")
     assert found is not None
     return found.value

@@ -133,8 +133,6 @@ RETRIEVAL_METRICS = (
     RetrievalMetric("ndcg_any", ndcg_any, CUTOFFS),
     RetrievalMetric("mrr", reciprocal_rank, columns=("mrr",), both_levels=True),
 )
-COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.columns)
-NARROW_COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.narrow_columns)
 
 PROVENANCE_UNKNOWN = "provenance_unknown"
 """Name of the score of a search that found nothing, and so does not show whether the provider reports sources."""

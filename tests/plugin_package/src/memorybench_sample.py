@@ -105,4 +105,4 @@ def last_rank(ranked: Sequence[str], gold: Collection[str], k: int) -> float | N
     return None if not gold else 1 / max(ranks) if len(ranks) == len(gold) else 0.0
 
 
-last_gold = RetrievalMetric("last_gold", last_rank, cutoffs=(2, 7))
+last_gold = RetrievalMetric("last_gold", last_rank, cutoffs=(2, 7), columns=("last_gold@2",))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memorybench.core.measures import Metric, RetrievalMetric
-from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.core.questions import Question
 from memorybench.core.trials import Outcome
 from memorybench.metrics.rates import BoundedRate, Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
@@ -56,26 +56,12 @@ class UnjudgedAccuracy(BoundedRate, frozen=True):
         )
 
 
-def measures(
-    *,
-    answered: bool,
-    has_judge: bool = False,
-    corrected: bool = False,
-    has_budget: bool = False,
-    levels: tuple[EvidenceLevel, ...] = ("session",),
-    special: Collection[str] = (),
-    plugins: Sequence[Metric | RetrievalMetric] = (),
-) -> tuple[Metric, ...]:
-    """Return all metrics of a bench run, in the order of the report.
-
-    `answered`: the run has answers, not only retrieval. `has_judge`: a model judges them. `corrected`: some questions
-    have a corrected answer key. `has_budget`: a token budget is set. `levels` are the levels at which the benchmarks
-    count evidence; some retrieval metrics are also computed at the other level. `special` are the names that
-    `special_measures` returns.
-    """
+def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMetric] = ()) -> tuple[Metric, ...]:
+    """Return the metrics that apply to a saved run, in the order of the report, from its saved spec alone."""
     metrics: list[Metric] = []
-    accuracy = Rate if has_judge else UnjudgedAccuracy
-    if answered:
+    special = spec.get("special_measures", ())
+    accuracy = Rate if spec.get("judge") else UnjudgedAccuracy
+    if spec["answered"]:
         metrics += [
             accuracy("accuracy", "correct"),
             *(Rate(name, name, higher_is_better=name != EXCLUDED) for name in SPECIAL if name in special),
@@ -84,34 +70,20 @@ def measures(
             Rate("similarity", "similarity"),
             *(Rate(name, name, higher_is_better=False) for name in MISSES),
         ]
-    if corrected:
+    if spec.get("corrected"):
         kinds = {name: accuracy if name == "accuracy" else Rate for name in CORRECTED}
         metrics += [kinds[name](f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
     retrieval = retrieval_metrics(plugins)
     metrics += [RetrievalMean(name) for metric in retrieval for name in metric.score_names]
-    for level in dict.fromkeys(OTHER_LEVEL[level] for level in levels):
+    for level in dict.fromkeys(OTHER_LEVEL[level] for level in spec["evidence"].values()):
         names = [name for metric in retrieval if metric.both_levels for name in metric.score_names]
         metrics += [RetrievalMean(f"{level}_{name}") for name in names]
     metrics.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
     metrics.append(Mean(MEMORY_BYTES, MEMORY_BYTES, higher_is_better=False, unit="bytes"))
     metrics += [Rate(name, name, higher_is_better=False) for name in (FORBIDDEN_HIT, DRIFT) if name in special]
-    if has_budget:
+    if spec.get("token_budget"):
         metrics.append(Rate(OVER_BUDGET, OVER_BUDGET, higher_is_better=False))
     return (*metrics, *(plugin for plugin in plugins if not isinstance(plugin, RetrievalMetric)))
-
-
-def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMetric] = ()) -> tuple[Metric, ...]:
-    """Return the metrics that apply to a saved run, from its saved spec alone."""
-    levels = tuple(dict.fromkeys(spec["evidence"].values()))
-    return measures(
-        answered=spec["answered"],
-        has_judge=bool(spec["judge"]),
-        corrected=spec["corrected"],
-        has_budget=bool(spec.get("token_budget")),
-        levels=levels,
-        special=spec.get("special_measures", ()),
-        plugins=plugins,
-    )
 
 
 def plugin_metrics() -> tuple[Metric | RetrievalMetric, ...]:

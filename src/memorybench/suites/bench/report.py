@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memorybench.core.measures import Measure, Metric, RetrievalMetric
+from memorybench.core.measures import Measure, Metric
 from memorybench.core.report_sections import Cell, Column, Notes, Provenance, Report, Section, State, Table, text_column
 from memorybench.journal.rows import Run
-from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
+from memorybench.metrics.retrieval import retrieval_metrics
 from memorybench.suites import report_parts as sections
 from memorybench.suites.comparison import HEADLINES
 from memorybench.suites.sampling import sample_text
@@ -40,20 +40,8 @@ MEANINGS = {
 """The meaning of each measure except those of retrieval. `corrected_…` measures use a corrected key (--errata)."""
 MAIN_MEASURES = HEADLINES
 _CORRECTED_COLUMNS = ("corrected_accuracy", "corrected_answer_f1", "corrected_recall@5")
-_COLUMNS = (
-    "rubric_score",
-    "recall@5",
-    "recall_any@5",
-    "forbidden_hit",
-    "drift",
-    "context_tokens",
-    *NARROW_COLUMNS,
-    *COLUMNS,
-    "answer_f1",
-    "corrected_recall@10",
-)
-"""The measures that a table shows beside the headline, after _CORRECTED_COLUMNS and those that the benchmark's config
-and installed packages name. A narrow terminal shows only the first of them."""
+_FIRST_COLUMNS = ("rubric_score", "recall@5", "recall_any@5", "forbidden_hit", "drift", "context_tokens")
+_LAST_COLUMNS = ("answer_f1", "corrected_recall@10")
 _ONE_HISTORY = "No interval: all questions are about one history"
 _NEEDS_JUDGE = (
     "Word overlap is not accuracy, which needs a judge:"
@@ -185,9 +173,11 @@ def _noise_parts(run: StoredRun) -> tuple[Sequence[Section], Mapping[str, Any]]:
 def _results_table(
     benchmark: str, results: Sequence[Result], main: str, failed: Mapping[str, int], first: Sequence[str]
 ) -> Table:
-    plugins = (metric for metric in plugin_metrics() if isinstance(metric, RetrievalMetric))
-    of_plugins = (name for metric in plugins for name in metric.columns)
-    others = dict.fromkeys((*_CORRECTED_COLUMNS, *first, *of_plugins, *_COLUMNS))
+    """Return the table of measures. A narrow terminal shows only the first ones, which begin with those in `first`."""
+    retrieval = retrieval_metrics(plugin_metrics())
+    narrow = (name for metric in retrieval for name in metric.narrow_columns)
+    wide = (name for metric in retrieval for name in metric.columns)
+    others = dict.fromkeys((*_CORRECTED_COLUMNS, *first, *_FIRST_COLUMNS, *narrow, *wide, *_LAST_COLUMNS))
     names = [name for name in others if name != main and any((m := r.measure(name)) and m.n for r in results)]
     columns = [Column(name, priority=place) for place, name in enumerate(names, 1)]
     rows = [
