@@ -1,6 +1,6 @@
 """Conversations, and the memories made from them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -46,6 +46,11 @@ class Session:
     def text(self) -> str | None:
         """The session as one text, for providers that take text. None: the provider joins the turns itself."""
         return None if self.render_text is None else self.render_text()
+
+    def named_turns(self) -> Iterator[tuple[str, Turn]]:
+        """Yield the turns with their ids; the id of one without is made of its place in the session: `s1:3`."""
+        for place, turn in enumerate(self.turns, start=1):
+            yield (turn.id if turn.id is not None else f"{self.id}:{place}"), turn
 
     def plain(self) -> dict[str, Any]:
         """Return JSON-compatible data."""

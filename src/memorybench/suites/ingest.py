@@ -489,10 +489,10 @@ def _split_by_turn(session: Session) -> list[Session]:
     return [
         Session(
             id=id_of_single_turn(session, n),
-            turns=(replace(turn, id=turn.id or f"{session.id}:{n}"),),
+            turns=(replace(turn, id=id),),
             at=turn.at or session.at,
         )
-        for n, turn in enumerate(session.turns, 1)
+        for n, (id, turn) in enumerate(session.named_turns(), 1)
     ]
 
 

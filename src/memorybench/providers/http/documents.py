@@ -73,7 +73,11 @@ class SessionSplitter(Struct, frozen=True):
     def split(self, scope: Scope, session: Session) -> list[SentDocument]:
         """Return the documents of a session; an empty session has none."""
         key = digest([scope.run, scope.benchmark, scope.provider, scope.haystack, session.id])[:20]
-        messages = [part for n, turn in enumerate(session.turns, 1) for part in self._split_turn(key, session, n, turn)]
+        messages = [
+            part
+            for n, (id, turn) in enumerate(session.named_turns(), 1)
+            for part in self._split_turn(id, f"t{key}-{n}" if self.sends_turn_ids else "", session, turn)
+        ]
         session_at = session.at or next((message.at for message in messages), None)
         return [
             SentDocument(
@@ -118,13 +122,11 @@ class SessionSplitter(Struct, frozen=True):
             for piece in split_text(text, self.max_characters):
                 yield piece, ()
 
-    def _split_turn(self, key: str, session: Session, n: int, turn: Turn) -> list[Message]:
-        id = turn.id if turn.id is not None else f"{session.id}:{n}"
+    def _split_turn(self, id: str, service_id: str, session: Session, turn: Turn) -> list[Message]:
         speaker, at = replace_surrogates(turn.speaker or turn.role), turn.at or session.at
         limit = self.max_characters if self.by_messages or self.unit == "message" else None
         if limit is not None:
             limit = max(limit - len(f"{speaker}: "), limit // 2, 1)
-        service_id = f"t{key}-{n}" if self.sends_turn_ids else ""
         pieces = split_text(replace_surrogates(turn.content), limit)
         return [Message(id, service_id, turn.role, speaker, piece, at) for piece in pieces]
 

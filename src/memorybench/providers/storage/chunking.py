@@ -86,11 +86,10 @@ class Transcript(Struct, frozen=True):
     @classmethod
     def of(cls, session: Session) -> Transcript:
         texts, lines, start = [], [], 0
-        for place, turn in enumerate(session.turns, start=1):
+        for id, turn in session.named_turns():
             if not turn.content.strip():
                 continue
             text = f"{replace_surrogates(turn.content.strip())}\n"
-            id = turn.id if turn.id is not None else f"{session.id}:{place}"
             at = turn.at or session.at
             date = at.date().isoformat() if at else ""
             span = Span(start, start + len(text))

@@ -59,14 +59,14 @@ def stored_turns(session: Session) -> list[StoredTurn]:
     """Return the turns of a session in the form in which they are stored; blank turns are left out."""
     turns = []
     session_date = _date_text(session.at)
-    for place, turn in enumerate(session.turns, start=1):
+    for place, (id, turn) in enumerate(session.named_turns(), start=1):
         if turn.content.strip():
             date = _date_text(turn.at) if turn.at else session_date
             turns.append(
                 StoredTurn(
                     session=session.id,
                     place=place,
-                    turn=turn.id if turn.id is not None else f"{session.id}:{place}",
+                    turn=id,
                     lead=date if turn.speaker else f"{date}{turn.role}: ",
                     text=replace_surrogates(f"{turn.speaker}: {turn.content}" if turn.speaker else turn.content),
                 )

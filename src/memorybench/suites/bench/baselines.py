@@ -59,7 +59,7 @@ class Candidate(Struct, frozen=True):
 
 def all_turns(haystack: Haystack) -> tuple[Memory, ...]:
     """Return each turn of a history as a memory."""
-    return tuple(_memory(session, turn, n) for session in haystack.sessions for n, turn in enumerate(session.turns, 1))
+    return tuple(_memory(session, id, turn) for session in haystack.sessions for id, turn in session.named_turns())
 
 
 def remembered(baseline: str, question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
@@ -127,8 +127,7 @@ BASELINES: Mapping[str, Callable[[Question, tuple[Memory, ...]], tuple[Memory, .
 }
 
 
-def _memory(session: Session, turn: Turn, n: int) -> Memory:
-    id = turn.id or f"{session.id}:{n}"
+def _memory(session: Session, id: str, turn: Turn) -> Memory:
     at = turn.at or session.at
     text = f"{turn.speaker or turn.role}: {turn.content}"
     return Memory(id=id, content=f"[{at:%Y-%m-%d}] {text}" if at else text, sources=(session.id, id))

@@ -80,8 +80,8 @@ def history_digest(haystack: Haystack) -> str:
 
 def _turns(haystack: Haystack) -> Iterator[tuple[Session, str, Turn]]:
     for session in haystack.sessions:
-        for n, turn in enumerate(session.turns, 1):
-            yield session, turn.id or f"{session.id}:{n}", turn
+        for id, turn in session.named_turns():
+            yield session, id, turn
 
 
 def _gold_turn(session: Session, id: str, turn: Turn) -> GoldTurn:

@@ -25,16 +25,15 @@ class Places:
 
     def __init__(self, haystack: Haystack) -> None:
         sessions: dict[str, str] = {}
+        turns: dict[str, str] = {}
         for session in haystack.sessions:
-            for n, turn in enumerate(session.turns, 1):
-                sessions[turn.id or f"{session.id}:{n}"] = session.id
-        sessions.update((session.id, session.id) for session in haystack.sessions)
-        turns = {id: id for id, session in sessions.items() if id != session}
-        for session in haystack.sessions:  # a turn that was added alone is a session with an id of its own
-            for n, turn in enumerate(session.turns, 1):
-                alone = id_of_single_turn(session, n)
-                if alone not in sessions:
-                    sessions[alone], turns[alone] = session.id, turn.id or f"{session.id}:{n}"
+            for n, (id, _) in enumerate(session.named_turns(), 1):
+                sessions.setdefault(id_of_single_turn(session, n), session.id)
+                turns.setdefault(id_of_single_turn(session, n), id)
+                sessions[id], turns[id] = session.id, id
+        for session in haystack.sessions:
+            sessions[session.id] = session.id
+            turns.pop(session.id, None)
         self._ids: Mapping[EvidenceLevel, Mapping[str, str]] = {"session": sessions, "turn": turns}
 
     def sources(self, memory: Memory, level: EvidenceLevel) -> set[str]:

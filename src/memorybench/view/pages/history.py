@@ -124,14 +124,14 @@ def page(request: Request) -> Response:
 def _turns_of(conversation: Haystack) -> list[ShownTurn]:
     return [
         ShownTurn(
-            turn.id or f"{session.id}:{n}",
+            id,
             session.id,
             iso_date(turn.at or session.at) or "",
             turn.speaker or turn.role,
             turn.content[:_LONGEST_TURN] + "…" * (len(turn.content) > _LONGEST_TURN),
         )
         for session in conversation.sessions
-        for n, turn in enumerate(session.turns, 1)
+        for id, turn in session.named_turns()
     ]
 
 
