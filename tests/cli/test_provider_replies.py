@@ -129,9 +129,20 @@ def test_sessions_that_are_added_turn_by_turn_are_found(
     (command.folder / "places.yaml").write_text(f"{BENCHMARK}ingestion: {{mode: incremental}}\n")
     said = run(CONFIG.replace("$.documentId", "$.sessionId"))
     assert (measures(said)["recall@1"], note_kinds(said)) == (1.0, [])
+    hits = command("show", "r", "i1:q0", "--json").json["trials"][0]["memories"][0]["hits"]
+    assert hits == ["s1"]
     planned = command("eval", *FLAGS, "--dry-run", "--json").json["expected"]
     sent = sum(call.method == "POST" for call in stub.calls)
     assert [row["calls"] for row in planned if row["stage"] == "add"] == [sent]
+
+
+def test_a_search_of_sessions_is_not_reused_for_single_turns(
+    run: Callable[..., Said], command: Command, notes: Notes
+) -> None:
+    run()
+    (command.folder / "places.yaml").write_text(f"{BENCHMARK}ingestion: {{mode: incremental}}\n")
+    said = command("eval", *FLAGS, "--reuse", "r", "--run-id", "s", "--json")
+    assert [stage["reused"] for stage in said.json["circumstances"]["stages"] if stage["name"] == "search"] == [0]
 
 
 def test_ids_of_the_service_are_not_taken_for_session_ids(

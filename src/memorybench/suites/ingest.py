@@ -164,7 +164,10 @@ class Ingest:
         async def search() -> Retrieved:
             memories = await provider.search(scope, query, limit)
             shortfall = memories.shortfall if isinstance(memories, Found) else ""
-            return Retrieved(memories=tuple(memories[:limit]), shortfall=shortfall)
+            found = memories[:limit]
+            if self._options.by_turn:
+                found = _with_whole_sources(found, self._dataset.haystack(haystack))
+            return Retrieved(memories=tuple(found), shortfall=shortfall)
 
         try:
             retrieved = await steps.once(
@@ -191,6 +194,8 @@ class Ingest:
         They name the content of the scope, not the scope itself, so that another run can reuse the step.
         """
         inputs = {"provider": self._provider.subject, "haystack": self._digest(id), "query": query, "limit": limit}
+        if self._options.by_turn:  # single turns are not searched as sessions are
+            inputs["by_turn"] = True
         haystack = self._dataset.haystack(id)
         if self._digests[id] == haystack.fingerprint:
             # runs of earlier versions, and those of paid providers, name the content
@@ -479,21 +484,24 @@ def in_order(haystack: Haystack) -> Sequence[Session]:
     return [session for _, session in sorted(dated, key=lambda pair: pair[0])]
 
 
-def id_of_single_turn(session: Session, n: int) -> str:
-    """Return the id of the session that has only the nth turn of `session`, from 1."""
-    return f"{session.id}#{n}"
-
-
 def _split_by_turn(session: Session) -> list[Session]:
     """Split a session into one session per turn. Turns keep their ids, because evidence names them."""
     return [
-        Session(
-            id=id_of_single_turn(session, n),
-            turns=(replace(turn, id=id),),
-            at=turn.at or session.at,
-        )
+        Session(id=f"{session.id}#{n}", turns=(replace(turn, id=id),), at=turn.at or session.at)
         for n, (id, turn) in enumerate(session.named_turns(), 1)
     ]
+
+
+def _with_whole_sources(memories: Sequence[Memory], haystack: Haystack) -> list[Memory]:
+    """Return the memories; a source that is a session of one turn is replaced by the turn and its whole session."""
+    whole = {
+        part.id: (session.id, str(part.turns[0].id)) for session in haystack.sessions for part in _split_by_turn(session)
+    }
+    found = []
+    for memory in memories:
+        sources = dict.fromkeys(id for source in memory.sources or () for id in whole.get(source, (source,)))
+        found.append(memory.model_copy(update={"sources": tuple(sources) or None}))
+    return found
 
 
 def still_pending(questions: Iterable[tuple[str, str]], scored: Collection[str]) -> Counter[str]:

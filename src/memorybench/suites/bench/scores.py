@@ -10,7 +10,6 @@ from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.trials import Score
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
 from memorybench.suites.answering import RUBRIC_MET
-from memorybench.suites.ingest import id_of_single_turn
 
 OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn": "session"}
 
@@ -25,15 +24,10 @@ class Places:
 
     def __init__(self, haystack: Haystack) -> None:
         sessions: dict[str, str] = {}
-        turns: dict[str, str] = {}
         for session in haystack.sessions:
-            for n, (id, _) in enumerate(session.named_turns(), 1):
-                sessions.setdefault(id_of_single_turn(session, n), session.id)
-                turns.setdefault(id_of_single_turn(session, n), id)
-                sessions[id], turns[id] = session.id, id
-        for session in haystack.sessions:
-            sessions[session.id] = session.id
-            turns.pop(session.id, None)
+            sessions.update((id, session.id) for id, _ in session.named_turns())
+        sessions.update((session.id, session.id) for session in haystack.sessions)
+        turns = {id: id for id, session in sessions.items() if id != session}
         self._ids: Mapping[EvidenceLevel, Mapping[str, str]] = {"session": sessions, "turn": turns}
 
     def sources(self, memory: Memory, level: EvidenceLevel) -> set[str]:
