@@ -94,7 +94,9 @@ def test_choices_are_not_searched_for(command: Command, stub: Stub, choices: lis
     write_benchmark(command, [item(0, **asked)])
     found = command("eval", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "r", "--json").json
     shown = command("show", "r", "q0").out
+    (trial,) = command("show", "r", "q0", "--json").json["trials"]
     assert values(found)["recall@1"] == 1
+    assert trial["memories"][0]["hits"] == ["s2"]
     assert "Mine is green." not in shown
 
 

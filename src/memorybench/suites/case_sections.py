@@ -230,8 +230,7 @@ def _memory_table(trial: CaseTrial, step: StepRecord) -> Table:
         for one in memories
         if one["rank"] <= most or one["hits"]
     ]
-    query = step.inputs["query"]
-    title = "Memories" if query == trial.outcome.shown.asked else f'Memories for "{shorten_line(query, 60)}"'
+    title = "Memories" if trial.is_own_search(step) else f'Memories for "{shorten_line(step.inputs["query"], 60)}"'
     title += f": {len(memories)} returned"
     if seen is not None:
         part = f"the first {seen}" if seen < len(memories) else "all"

@@ -50,6 +50,10 @@ class CaseTrial(Struct, frozen=True):
         """Return a text for a table cell: shortened to one line, unless `full` is set."""
         return text if self.full else shorten_line(text, _LONGEST_CELL)
 
+    def is_own_search(self, step: StepRecord) -> bool:
+        """Return whether a search was made for the question of the trial; an audit may also ask a paired question."""
+        return step.inputs.get("query") in (self.outcome.shown.asked, self.case.get("without_choices"))
+
     def named(self, *names: str) -> list[StepRecord]:
         """Return the steps of the trial that have one of these names and did not fail."""
         return [step for step in self.steps if step.name in names and not step.error]
@@ -140,8 +144,7 @@ def _matching(
 
 def memories_of(trial: CaseTrial, step: StepRecord) -> list[dict[str, Any]]:
     """Return the memories that a search returned, best first, each with the gold evidence that it comes from."""
-    shown = trial.outcome.shown
-    is_own = step.inputs.get("query") == shown.asked  # an audit may also ask a paired question
+    shown, is_own = trial.outcome.shown, trial.is_own_search(step)
     gold = {*trial.case.get("gold_turns", ()), *trial.case.get("gold_sessions", ())} if is_own else set()
     if is_own:
         gold |= {turn["id"] for turn in trial.case.get("gold_context", ()) if turn.get("id")}

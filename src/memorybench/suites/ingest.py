@@ -495,7 +495,9 @@ def _split_by_turn(session: Session) -> list[Session]:
 def _with_whole_sources(memories: Sequence[Memory], haystack: Haystack) -> list[Memory]:
     """Return the memories; a source that is a session of one turn is replaced by the turn and its whole session."""
     whole = {
-        part.id: (session.id, str(part.turns[0].id)) for session in haystack.sessions for part in _split_by_turn(session)
+        part.id: (session.id, str(part.turns[0].id))
+        for session in haystack.sessions
+        for part in _split_by_turn(session)
     }
     found = []
     for memory in memories:

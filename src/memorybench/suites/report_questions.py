@@ -146,7 +146,7 @@ def _memories(stored: StoredRun, question: Question) -> list[FoundMemory]:
         case = case or stored.case(outcome)
         steps = (step for steps in parts for key in dict.fromkeys(outcome.steps) for step in steps[key])
         trial = CaseTrial(outcome, case, tuple(steps))
-        own = (step for step in trial.named("search") if step.inputs.get("query") == outcome.shown.asked)
+        own = filter(trial.is_own_search, trial.named("search"))
         for memory in (memory for step in own for memory in memories_of(trial, step)):
             level = hit_level(memory["hits"], case)
             if memory["rank"] <= _RANKS or level == "turn":

@@ -208,8 +208,8 @@ def _retrieved(stored: StoredRun, question: Question, turns: set[str]) -> dict[s
     found: dict[str, dict[str, int]] = {}
     for trial in view.trials:
         subject = trial.outcome.trial.subject.name
-        steps = [step for step in trial.named("search") if step.inputs.get("query") == trial.outcome.shown.asked]
-        for memory in (memory for step in steps for memory in memories_of(trial, step)):
+        own = filter(trial.is_own_search, trial.named("search"))
+        for memory in (memory for step in own for memory in memories_of(trial, step)):
             sources = list(map(str, memory.get("sources") or ()))
             if memory["rank"] <= _RANKS or gold.intersection(memory["hits"]):
                 for source in [id for id in sources if id in turns] or sources:

@@ -150,7 +150,7 @@ def _search(trial: CaseTrial, step: StepRecord, counts_turns: bool) -> tuple[str
         }
         for one in shown
     )
-    title = "" if step.inputs.get("query") == trial.outcome.shown.asked else str(step.inputs.get("query", ""))
+    title = "" if trial.is_own_search(step) else str(step.inputs.get("query", ""))
     return title, texts, len(memories) - len(shown)
 
 
