@@ -363,8 +363,8 @@ class Preprocessing(Record):
 
 class Ingestion(Record):
     mode: Literal["bulk", "incremental", "session-based"] = "session-based"
-    """`session-based`: one request per session, by date; `incremental`: one per turn; `bulk`: sessions are sent
-    concurrently to providers that are `unordered`."""
+    """`session-based`: one request per session, by date; `incremental`: one per turn; `bulk` is accepted and means the
+    same as `session-based`. With any of them, providers that are `unordered` get requests concurrently, or batches."""
     batch_size: int | None = Field(default=None, ge=1)
     """Largest number of sessions per batch (default: the provider's limit)."""
     delay_between_batches: int = Field(default=0, ge=0)
