@@ -145,6 +145,22 @@ def test_a_search_of_sessions_is_not_reused_for_single_turns(
     assert [stage["reused"] for stage in said.json["circumstances"]["stages"] if stage["name"] == "search"] == [0]
 
 
+def test_benchmarks_with_different_thresholds_are_not_searched_in_one_run(
+    run: Callable[..., Said], command: Command, stub: Stub, notes: Notes
+) -> None:
+    """A threshold was left out of all searches if the benchmarks of the run did not agree on it."""
+    other = BENCHMARK.replace("name: places", "name: near") + "search: {defaultThreshold: 0.4}\n"
+    (command.folder / "near.yaml").write_text(other)
+    (command.folder / "notes.yaml").write_text(
+        CONFIG.replace("URL", stub.url).replace('"$.query"', '"$.query", min: "$.threshold"')
+    )
+    both = ("eval", "--benchmarks", "places", "near", "--config-dir", ".")
+    said = command(*both, "--providers", "notes")
+    assert (said.code, stub.calls) == (2, [])
+    assert "search.defaultThreshold" in said.err
+    assert command(*both, "--providers", "bm25", "--dry-run").code == 0
+
+
 def test_ids_of_the_service_are_not_taken_for_session_ids(
     run: Callable[..., Said], command: Command, notes: Notes
 ) -> None:

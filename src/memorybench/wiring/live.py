@@ -72,6 +72,13 @@ class ResolvedProvider(Struct, frozen=True):
         """The most memories that one search can return; None if no limit is known."""
         return None if self.is_baseline else self.catalog.provider(self.name).max_results
 
+    @property
+    def uses_threshold(self) -> bool:
+        """Whether its search requests contain the variable `threshold`."""
+        endpoints = None if self.is_baseline else self.catalog.provider(self.name).endpoints
+        search = "" if endpoints is None else endpoints.search.model_dump_json()
+        return "$.threshold" in search or "${threshold}" in search
+
     def described(self) -> str:
         """Return a text that identifies the provider. If it changes, a run cannot be resumed."""
         return described(self.catalog, self.entry)

@@ -83,12 +83,11 @@ class BenchRun(Struct, frozen=True):
         return {name: Fingerprint.of(text) for name, text in texts.items()}
 
     async def open_plan(self, opening: Opening) -> Plan:
-        thresholds = {benchmark.config.search.default_threshold for benchmark in self.benchmarks}
         opener = self.wiring.open_providers(
             opening.stack,
             opening.stores,
             run_id=opening.run_id,
-            threshold=thresholds.pop() if len(thresholds) == 1 else None,  # only where the benchmarks agree
+            threshold=self.benchmarks[0].config.search.default_threshold,
         )
         candidates: list[Candidate] = []
         limits: dict[str, Limits] = {}

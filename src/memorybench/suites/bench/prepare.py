@@ -115,9 +115,18 @@ def _check_benchmarks(
 ) -> None:
     """Raise BadInput if a benchmark cannot be run with these providers. Called before anything is spent.
 
-    Reasons: a provider returns fewer memories than a search asks for, there is no other history for `placebo`, or the
-    custom evaluator cannot be loaded. `searched` are the providers that the run searches.
+    Reasons: a provider needs one threshold and the benchmarks have several, a provider returns fewer memories than a
+    search asks for, there is no other history for `placebo`, or the custom evaluator cannot be loaded. `searched` are
+    the providers that the run searches.
     """
+    thresholds = {benchmark.config.search.default_threshold for benchmark in benchmarks}
+    for provider in searched if len(thresholds) > 1 else ():
+        if provider.uses_threshold:
+            raise BadInput(
+                f'provider "{provider.name}"',
+                "a run sends one threshold, but its benchmarks differ in search.defaultThreshold",
+                remedy="run these benchmarks separately",
+            )
     for benchmark in benchmarks:
         if searched:
             benchmark.limits.check(searched, benchmark.name)
