@@ -311,3 +311,13 @@ def test_another_judge_agrees_on_an_item_only_by_the_same_score(command: Command
     assert found["compared"] == len(SCORES)
     assert found["agreed"] == [*SCORES.values()].count("0.5")
     assert found["verdicts"]["recorded_yes"] == [*SCORES.values()].count("1"), "half a point does not meet an item"
+
+
+def test_a_threshold_leaves_out_benchmarks_without_such_questions(command: Command) -> None:
+    write(command, QUESTIONS, config({"rubricField": "rubric"}))
+    models = ("--answering-model", "scripted/quote", "--judge-model", "scripted/judge", "--end", "2")
+    gate = ("--threshold", "accuracy=0", "--threshold", "rubric_score=0")
+    said = command("eval", "--benchmarks", "starter", "chats", "--providers", "bm25", *models, *gate, "--json")
+    checked = {(check["where"], check["name"]) for check in said.json["checks"]}
+    assert checked == {("starter × bm25", "threshold accuracy"), ("chats × bm25", "threshold rubric_score")}
+    assert said.code == 0

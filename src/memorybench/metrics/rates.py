@@ -52,8 +52,8 @@ class _ScoreMetric(Struct, frozen=True):
     score: str
     higher_is_better: bool = True
     unit: str = ""
-    benchmark: str = ""
-    """The benchmark that the metric is for; "" for all. Nothing is planned for it on other benchmarks of a run."""
+    benchmarks: tuple[str, ...] = ()
+    """The benchmarks that the metric is for; empty for all. Nothing is planned for it on other benchmarks of a run."""
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
         value = outcome.score(self.score)
@@ -146,8 +146,8 @@ class Pooled(Struct, frozen=True):
     scores: tuple[str, ...]
     statistic: Statistic
     higher_is_better: bool = True
-    benchmark: str = ""
-    """The benchmark that the metric is for; "" for all. Nothing is planned for it on other benchmarks of a run."""
+    benchmarks: tuple[str, ...] = ()
+    """The benchmarks that the metric is for; empty for all. Nothing is planned for it on other benchmarks of a run."""
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
         values = tuple(value for name in self.scores if (value := outcome.score(name)) is not None)

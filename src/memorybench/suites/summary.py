@@ -201,7 +201,7 @@ def measure(
         (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
     }
     selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: once only
-    owners = {metric.name: owner for metric in metrics if (owner := getattr(metric, "benchmark", ""))}
+    measured_on = {metric.name: on for metric in metrics if (on := getattr(metric, "benchmarks", ()))}
     clusters: dict[str, str] = {}  # one object for equal names, and for equal rows: a run may have a million outcomes
     known_rows: dict[tuple[float, ...], tuple[float, ...]] = {}
     for (benchmark, subject, *_), same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
@@ -223,7 +223,7 @@ def measure(
                 selective,
                 one.items if group else max(one.items, planned.get(benchmark, 0)),
                 NOTHING_SELECTED if group else selected,
-                [name for name, owner in owners.items() if owner != benchmark],
+                [name for name, on in measured_on.items() if benchmark not in on],
             ),
         )
         for (benchmark, subject, group), one in groups.items()

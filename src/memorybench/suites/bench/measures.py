@@ -15,6 +15,7 @@ from memorybench.suites.registry import load_plugins
 from memorybench.suites.search_limits import OVER_BUDGET
 
 from .scores import DRIFT, FORBIDDEN_HIT, MEMORY_BYTES, MISSES, OTHER_LEVEL
+from .spec import MEASURED_ON
 
 METRICS = "memorybench.metrics"
 """The entry point group of third-party metrics."""
@@ -42,6 +43,16 @@ def special_measures(questions: Iterable[Question]) -> list[str]:
     return list(found)
 
 
+def measured_on(questions: Mapping[str, Sequence[Question]]) -> dict[str, list[str]]:
+    """Return the benchmarks, with their `questions`, that have each of the measures that not every question has."""
+    found: dict[str, list[str]] = {}
+    for benchmark, own in questions.items():
+        accuracy = [] if all(question.rubric for question in own) else ["accuracy"]
+        for name in (*special_measures(own), *accuracy):
+            found.setdefault(name, []).append(benchmark)
+    return found
+
+
 class UnjudgedAccuracy(BoundedRate, frozen=True):
     """The share of right answers in a run without a judge, in which code cannot decide every answer.
 
@@ -60,11 +71,12 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
     """Return the metrics that apply to a saved run, in the order of the report, from its saved spec alone."""
     metrics: list[Metric] = []
     special = spec.get("special_measures", ())
+    on = {name: tuple(benchmarks) for name, benchmarks in spec.get(MEASURED_ON, {}).items()}
     accuracy = Rate if spec.get("judge") else UnjudgedAccuracy
     if spec["answered"]:
         metrics += [
-            accuracy("accuracy", "correct"),
-            *(Rate(name, name, higher_is_better=name != EXCLUDED) for name in SPECIAL if name in special),
+            accuracy("accuracy", "correct", benchmarks=on.get("accuracy", ())),
+            *(Rate(name, name, name != EXCLUDED, benchmarks=on.get(name, ())) for name in SPECIAL if name in special),
             Rate("exact_match", "exact_match"),
             Rate("answer_f1", "answer_f1"),
             Rate("similarity", "similarity"),
@@ -80,7 +92,8 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
         metrics += [RetrievalMean(f"{level}_{name}") for name in names]
     metrics.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
     metrics.append(Mean(MEMORY_BYTES, MEMORY_BYTES, higher_is_better=False, unit="bytes"))
-    metrics += [Rate(name, name, higher_is_better=False) for name in (FORBIDDEN_HIT, DRIFT) if name in special]
+    unwanted = [name for name in (FORBIDDEN_HIT, DRIFT) if name in special]
+    metrics += [Rate(name, name, higher_is_better=False, benchmarks=on.get(name, ())) for name in unwanted]
     if spec.get("token_budget"):
         metrics.append(Rate(OVER_BUDGET, OVER_BUDGET, higher_is_better=False))
     return (*metrics, *(plugin for plugin in plugins if not isinstance(plugin, RetrievalMetric)))

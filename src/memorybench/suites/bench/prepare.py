@@ -24,8 +24,8 @@ from .bench_run import BenchRun
 from .benchmarks import Benchmark, part_of, read_benchmark, samples_of, units_of
 from .contamination import chance_score
 from .estimating import estimates
-from .measures import plugin_metrics, run_metrics, special_measures
-from .spec import ANSWERS, FIRST_MEASURES, BenchSpec
+from .measures import measured_on, plugin_metrics, run_metrics, special_measures
+from .spec import ANSWERS, FIRST_MEASURES, MEASURED_ON, BenchSpec
 
 if TYPE_CHECKING:
     from memorybench.suites.suite import RunPlace
@@ -194,6 +194,7 @@ def _details(run: BenchRun) -> dict[str, Any]:
         "answerer": answered_by,
         "judge": run.judge.name if run.judge else None,
         "methods": {benchmark.name: benchmark.method for benchmark in benchmarks},
+        MEASURED_ON: measured_on({benchmark.name: benchmark.questions for benchmark in benchmarks}),
         "special_measures": special_measures(one for benchmark in benchmarks for one in benchmark.questions),
         "chance": {benchmark.name: chance_score(benchmark.questions) for benchmark in benchmarks},
         "samples": samples_of(run.performed),

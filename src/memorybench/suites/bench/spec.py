@@ -13,6 +13,8 @@ DEFAULT_BENCHMARKS = ("starter",)
 DEFAULT_PROVIDERS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle")
 ANSWERS = "answers_per_question"
 """The key of a saved spec for the number of answers per question. `score --repeats` repeats only the verdicts."""
+MEASURED_ON = "measured_on"
+"""The key of a saved spec for the benchmarks that have each measure that not every question has."""
 FIRST_MEASURES = "first_measures"
 """The key of a saved spec for the measures, by benchmark, that its config wants to see first."""
 

@@ -42,16 +42,16 @@ _JUDGED_WRITES = ("precision", "recall", "f1", "keep_done", "duplicates", "hallu
 
 
 METRICS: tuple[Metric, ...] = (
-    Rate("used", USED, benchmark=SEARCHES),
-    Pooled("used_memories", (USED_COUNT, JUDGED_COUNT), ratio, benchmark=SEARCHES),
-    Rate("found_any", FOUND_ANY, benchmark=SEARCHES),
-    Mean("found", FOUND, unit="memories", benchmark=SEARCHES),
+    Rate("used", USED, benchmarks=(SEARCHES,)),
+    Pooled("used_memories", (USED_COUNT, JUDGED_COUNT), ratio, benchmarks=(SEARCHES,)),
+    Rate("found_any", FOUND_ANY, benchmarks=(SEARCHES,)),
+    Mean("found", FOUND, unit="memories", benchmarks=(SEARCHES,)),
     *(
-        replace(metric, benchmark=WRITES)
+        replace(metric, benchmarks=(WRITES,))
         for metric in measures()
         if metric.name in _JUDGED_WRITES and isinstance(metric, Pooled | Total)
     ),
-    Mean("written", WRITTEN, unit="memories", benchmark=WRITES),
+    Mean("written", WRITTEN, unit="memories", benchmarks=(WRITES,)),
     Rate("succeeded", SUCCEEDED),
 )
 _DRIFTING = {
