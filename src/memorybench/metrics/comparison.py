@@ -90,7 +90,7 @@ def compare(
     p = mcnemar_p(differences) if two_valued and len(sums) == len(items) else flip_p(sums)
     error = standard_error(differences, grouped)
     variance = None if error is None else len(differences) * error**2
-    needed = _items_to_show(fsum(differences) / len(differences), variance)
+    needed = needed_items(fsum(differences) / len(differences), variance)
     compared = _comparison(len(items), planned, estimate, p, len(sums))
     return compared.model_copy(update={"needed": needed, "variance": variance})
 
@@ -159,7 +159,7 @@ def holm(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
             update={
                 "adjusted_p": adjusted[place],
                 "significant": _is_significant(adjusted[place]),
-                "needed": None if c.difference is None else _items_to_show(c.difference, c.variance, levels[place]),
+                "needed": None if c.difference is None else needed_items(c.difference, c.variance, levels[place]),
             }
         )
         if place in adjusted
@@ -234,15 +234,15 @@ def exchange_p(rows: Sequence[Sequence[float]], statistic: Statistic) -> float:
     return extreme / (DRAWN + 1)
 
 
-def needed_items(difference: float, variance: float, level: float = LEVEL) -> int | None:
+def needed_items(difference: float, variance: float | None, level: float = LEVEL) -> int | None:
     """Return about how many paired items detect `difference` with a power of 0.8, two-sided, rounded up to two digits.
 
     (z(1 − α/2) + z(POWER))² variance / difference², where the variance is that of one item's difference, times the
     design effect if items come in clusters: n × the squared standard error. It is at least the number needed for a
-    significant result if one side were better in every item. None if the variance is 0: items that do not vary give no
-    estimate.
+    significant result if one side were better in every item. None without a difference, and if the variance is unknown
+    or 0: items that do not vary give no estimate.
     """
-    if isclose(variance, 0, abs_tol=1e-12):
+    if variance is None or isclose(difference, 0, abs_tol=1e-12) or isclose(variance, 0, abs_tol=1e-12):
         return None
     z = NormalDist().inv_cdf
     exact = (z(0.5 + level / 2) + z(POWER)) ** 2 * variance / difference**2
@@ -261,12 +261,6 @@ def _difference_interval(differences: Sequence[float], clusters: Sequence[str], 
         differing = interval(differences, clusters, bounds=SHARE).high
         return Interval(0.0) if differing is None else Interval(0.0, -differing * width, differing * width)
     return interval(differences, clusters, bounds=(-width, width))
-
-
-def _items_to_show(difference: float, variance: float | None, level: float = LEVEL) -> int | None:
-    if isclose(difference, 0, abs_tol=1e-12) or variance is None:
-        return None
-    return needed_items(difference, variance, level)
 
 
 def _sampled_signs(clusters: int) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -67,7 +67,9 @@ def remembered(baseline: str, question: Question, turns: tuple[Memory, ...]) -> 
 
     For `placebo`, the result only has the right size, for estimates; `placebo_memories` returns what is shown.
     """
-    return BASELINES[baseline](question, turns)
+    if baseline == "oracle":
+        return _gold_turns(question, turns)
+    return turns[: {"none": 0, PLACEBO: _PLACEBO_TURNS}.get(baseline)]
 
 
 def _gold_turns(question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
@@ -117,14 +119,6 @@ def placebo_memories(other: Question, turns: tuple[Memory, ...]) -> tuple[Memory
     """
     shown = _gold_turns(other, turns) or turns[:_PLACEBO_TURNS]
     return tuple(Memory(id=f"placebo-{n}", content=memory.content) for n, memory in enumerate(shown, 1))
-
-
-BASELINES: Mapping[str, Callable[[Question, tuple[Memory, ...]], tuple[Memory, ...]]] = {
-    "none": lambda question, turns: (),
-    PLACEBO: lambda question, turns: turns[:_PLACEBO_TURNS],  # for estimates; see `remembered`
-    "full-context": lambda question, turns: turns,
-    "oracle": _gold_turns,
-}
 
 
 def _memory(session: Session, id: str, turn: Turn) -> Memory:

@@ -18,7 +18,7 @@ from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Score, Trial
 from memorybench.journal.rows import storable
 from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN, retrieval_metrics
-from memorybench.suites.answering import Answering, Scored, answer, context_of, estimated_tokens, score
+from memorybench.suites.answering import Answering, Scored, answer, context_of, score
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, history_stages, still_pending
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
@@ -28,7 +28,7 @@ from memorybench.text.sanitize import shorten
 
 from .baselines import PLACEBO, Candidate, all_turns, partners, placebo_memories, remembered
 from .measures import CORRECTED
-from .scores import MISSES, Places, attribution, forbidden_scores, memory_bytes, retrieval_scores
+from .scores import MISSES, Places, attribution, forbidden_scores, retrieval_scores, size_scores
 
 if TYPE_CHECKING:
     from memorybench.judging.prompts import JudgePrompt
@@ -312,8 +312,7 @@ class _Questioner:
         if self._candidate.cut:
             scores += limits.scores(memories, seen)
         context = context_of(seen, chunks=chunks)
-        scores.append(Score(name="context_tokens", value=estimated_tokens(context)))
-        scores += memory_bytes(seen)
+        scores += size_scores(seen, context)
         if self._candidate.own_history:
             scores += forbidden_scores(question, seen, places, self._bench.dataset.evidence)
         got, judged = "", Scored(())

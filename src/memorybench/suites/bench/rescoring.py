@@ -24,7 +24,7 @@ from memorybench.judging.canaries import Canary, choose_canaries
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompt, JudgePrompts
 from memorybench.metrics.retrieval import retrieval_metrics
-from memorybench.suites.answering import Answering, Scoring, answer, context_of, estimated_tokens, score
+from memorybench.suites.answering import Answering, Scoring, answer, context_of, score
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.judge_prompts import JUDGE_PROMPT_FLAG, judge_prompts
 from memorybench.suites.recorded_ingest import RecordedIngest
@@ -47,7 +47,7 @@ from .contamination import chance_score
 from .measures import plugin_metrics, special_measures
 from .plan import Bench, RecordedQuestion, _Haystacks, _Questioner, _trial, history_digest, with_evidence
 from .recorded import RecordedProvider
-from .scores import memory_bytes
+from .scores import size_scores
 from .selection import choose_questions
 from .spec import ANSWERS, BenchSpec
 
@@ -145,8 +145,7 @@ class _BenchRescorer(Rescorer):
             memories = await ingest.search(steps, question.haystack, question.query, limits.depth) if ingest else ()
             seen = limits.cut(memories, chunks=chunks)
             context = context_of(seen, chunks=chunks)
-            scores += [*limits.scores(memories, seen), Score(name="context_tokens", value=estimated_tokens(context))]
-            scores += memory_bytes(seen)
+            scores += [*limits.scores(memories, seen), *size_scores(seen, context)]
         if answering is None:
             return Rescored(Performed(scores=tuple(scores)), is_whole=False)
         again = steps_of_repeat(steps, repeat)

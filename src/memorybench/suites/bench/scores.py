@@ -9,7 +9,7 @@ from memorybench.core.measures import RetrievalMetric
 from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.trials import Score
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
-from memorybench.suites.answering import RUBRIC_MET
+from memorybench.suites.answering import RUBRIC_MET, estimated_tokens
 
 OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn": "session"}
 
@@ -98,12 +98,12 @@ def attribution(question: Question, seen: Sequence[Memory], places: Places, scor
 FORBIDDEN_HIT, DRIFT, MEMORY_BYTES = "forbidden_hit", "drift", "bytes_per_memory"
 
 
-def memory_bytes(seen: Sequence[Memory]) -> list[Score]:
-    """Return the score for the mean size of the memories shown, in UTF-8 bytes; nothing if none was shown."""
-    if not seen:
-        return []
-    contents = "".join(memory.content for memory in seen)
-    return [Score(name=MEMORY_BYTES, value=len(contents.encode("utf-8", "surrogatepass")) / len(seen))]
+def size_scores(seen: Sequence[Memory], context: str) -> Iterator[Score]:
+    """Yield the tokens of the context and, if any memory is shown, the mean size of the memories in UTF-8 bytes."""
+    yield Score(name="context_tokens", value=estimated_tokens(context))
+    if seen:
+        contents = "".join(memory.content for memory in seen)
+        yield Score(name=MEMORY_BYTES, value=len(contents.encode("utf-8", "surrogatepass")) / len(seen))
 
 
 def forbidden_scores(
