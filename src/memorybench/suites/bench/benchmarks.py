@@ -85,7 +85,7 @@ def answer_prompts(
 
     texts = {"": own.default or load("bench-answer"), **own.by_question_type}
     mapping = config.mapping
-    if own.default is None and mapping and (mapping.choices or (mapping.questions and mapping.questions.choices_field)):
+    if own.default is None and mapping is not None and mapping.question_path("choices"):
         texts[CHOICE] = load("bench-choice")
     return {kind: answer_prompt(text, where) for kind, text in texts.items()}
 

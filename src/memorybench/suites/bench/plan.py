@@ -223,23 +223,20 @@ class BenchPlan(Struct):
 
     async def _check_judges(self, steps: Steps) -> None:
         """Check the judge, with the prompts of all benchmarks, on answers whose verdict is known."""
-        if not any(bench.answering and bench.answering.scoring.judge for bench in self.benches):
+        answering = [(bench, bench.answering) for bench in self.benches if bench.answering is not None]
+        judged = [(bench, own.model, own.scoring.judge) for bench, own in answering if own.scoring.judge is not None]
+        if not judged:
             return
         from memorybench.judging.canaries import choose_canaries
         from memorybench.judging.judge import self_judged
         from memorybench.suites.judge_check import record_judge_check
 
         prompts: dict[JudgePrompt, None] = {}
-        judge = None
-        for bench in self.benches:
-            if bench.answering is None or bench.answering.scoring.judge is None:
-                continue
-            judge = bench.answering.scoring.judge
+        for bench, answerer, judge in judged:
             prompts |= dict.fromkeys(judge.prompts.used(bench.questions))
-            if self_judged(judge.model.subject, bench.answering.model.subject):
+            if self_judged(judge.model.subject, answerer.subject):
                 await steps.note("self-judged", f"{judge.model.subject.name} judges its own answers")
-        if judge is not None:
-            await record_judge_check(steps, judge, choose_canaries(tuple(prompts)), self.canaries)
+        await record_judge_check(steps, judged[-1][2], choose_canaries(tuple(prompts)), self.canaries)
 
     async def _clear_all(self, steps: Steps) -> None:
         """Clear memories that were not cleared after their last question, such as those of an interrupted run."""

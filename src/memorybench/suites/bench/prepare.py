@@ -136,10 +136,6 @@ def _check_benchmarks(
             wiring.evaluator(benchmark.config.evaluation.custom_evaluator)
 
 
-def _only_retrieval(unanswered: Sequence[str]) -> str:
-    return f"{unanswered[0]} measures only retrieval: no model answers its questions"
-
-
 def _unanswered(benchmarks: Sequence[Benchmark]) -> list[str]:
     """Return the names of the benchmarks that measure retrieval only and have no answers."""
     return [benchmark.name for benchmark in benchmarks if benchmark.config.evaluation.method == "retrieval"]
@@ -150,18 +146,15 @@ def _choose_answerer(spec: BenchSpec, wiring: Wiring, benchmarks: Sequence[Bench
     defaults = [benchmark.config.evaluation.answering_model for benchmark in benchmarks]
     answerer = wiring.choose_model(spec.answering_model, MODEL_VARIABLE, defaults)
     unanswered = _unanswered(benchmarks)
+    problem = "".join(f"{name} measures only retrieval: no model answers its questions" for name in unanswered[:1])
     if unanswered and answerer is not None:
         if spec.answering_model is not None or len(unanswered) < len(benchmarks):
-            raise BadInput(
-                "--answering-model",
-                _only_retrieval(unanswered),
-                remedy=f"leave out the flag, or run {unanswered[0]} separately without it",
-            )
+            remedy = f"leave out the flag, or run {unanswered[0]} separately without it"
+            raise BadInput("--answering-model", problem, remedy=remedy)
         answerer = None
     if answerer is None and spec.repeats > 1:
-        if unanswered:
-            raise BadInput("--repeats", _only_retrieval(unanswered), remedy="leave the flag out")
-        raise BadInput("--repeats", "no model answers the questions", remedy="add --answering-model MODEL")
+        remedy = "leave the flag out" if unanswered else "add --answering-model MODEL"
+        raise BadInput("--repeats", problem or "no model answers the questions", remedy=remedy)
     return answerer
 
 

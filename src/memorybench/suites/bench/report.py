@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memorybench.core.measures import Measure, Metric
-from memorybench.core.report_sections import Cell, Column, Notes, Provenance, Report, Section, State, Table, text_column
+from memorybench.core.report_sections import Column, Notes, Provenance, Report, Section, State, Table, text_column
 from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import retrieval_metrics
 from memorybench.suites import report_parts as sections
@@ -186,7 +186,7 @@ def _results_table(
             result.measure(main),
             *(result.measure(name) for name in names),
             result.measure(main),
-            *([_failed_cell(failed.get(result.subject, 0))] if failed else []),
+            *([(State(str(failed[result.subject]), good=False),) if result.subject in failed else 0] if failed else []),
         )
         for result in results
     ]
@@ -201,10 +201,6 @@ def _results_table(
         ),
         tuple(rows),
     )
-
-
-def _failed_cell(number: int) -> Cell:
-    return (State(f"{number}", good=False),) if number else number
 
 
 def _label_tables(summary: Summary, benchmark: str, main: str) -> list[Table]:
