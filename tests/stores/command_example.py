@@ -1,6 +1,7 @@
 """A memory in forty lines, as the `command` binding drives it: python command_example.py FILE.
 
-Besides, it misbehaves on demand: the contents `!die`, `!hang`, `!garble`, `!array` and `!error` do what they say.
+Besides, it misbehaves on demand: the contents `!die`, `!hang`, `!garble`, `!array`, `!error`, `!both` and
+`!true` do what they say.
 """
 
 import json
@@ -18,6 +19,10 @@ def answer(request: dict, held: dict) -> dict:
                 return {"refused": "no secrets here"}
             if content == "!error":
                 return {"error": "the disk is full"}
+            if content == "!both":
+                return {"ok": None, "error": "the disk is full"}
+            if content == "!true":
+                return {"ok": True}
             held["next"] = held.get("next", 0) + 1
             facts[str(held["next"])] = {"content": content, "category": request["fact"]["category"]}
             return {"ok": {"id": held["next"]}}

@@ -63,6 +63,10 @@ def test_each_kind_of_answer_raises_its_error(tmp_path: Path) -> None:
             await store.remember(ANN, NewFact(content="!garble"))
         with pytest.raises(Malformed, match="expected ok"):
             await store.remember(ANN, NewFact(content="!array"))
+        with pytest.raises(Malformed, match="one only"):
+            await store.remember(ANN, NewFact(content="!both"))
+        with pytest.raises(Malformed, match="remember: invalid answer: ok: expected the id"):
+            await store.remember(ANN, NewFact(content="!true"))
         await store.remember(ANN, TEA)
         assert contents(await store.list(ANN)) == [TEA.content]
 

@@ -10,9 +10,10 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from memorybench.core.errors import Lacking, Malformed, Refused, ServiceError, Transient
 from memorybench.core.records import digest
@@ -28,10 +29,27 @@ from .programs import ProgramTemplate
 T = TypeVar("T")
 
 _LINE_CAP = 32 * 2**20
-_FACTS = TypeAdapter(tuple[StoredFact, ...])
-_PROPOSALS = TypeAdapter(tuple[Proposal, ...])
-_TEXTS = TypeAdapter(tuple[str, ...])
+_ANSWERS = frozenset({"ok", "refused", "lacking", "error"})
 _OPTIONAL: tuple[Capability, ...] = ("update", "forget", "recall", "list", "curate", "history", "get")
+
+
+def _read_id(value: Any) -> str:
+    id = value.get("id") if isinstance(value, dict) else value
+    if not isinstance(id, str | int) or isinstance(id, bool) or id == "":
+        raise PydanticCustomError("id", "expected the id of the fact")
+    return str(id)
+
+
+def _read_proposals(value: Any) -> Any:
+    return value.get("proposals") if isinstance(value, dict) else value
+
+
+_ID = TypeAdapter(Annotated[str, BeforeValidator(_read_id)])
+_FACT: TypeAdapter[StoredFact | None] = TypeAdapter(StoredFact | None)
+_FACTS = TypeAdapter(tuple[StoredFact, ...])
+_PROPOSALS = TypeAdapter(Annotated[tuple[Proposal, ...], BeforeValidator(_read_proposals)])
+_TEXTS = TypeAdapter(tuple[str, ...])
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class CommandStore:
@@ -55,51 +73,55 @@ class CommandStore:
         """Why the program can no longer be used, such as a timeout; "" while it can."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        return _read_id(await self._request("remember", user, fact=fact.plain()))
+        return await self._request(_ID, "remember", user, fact=fact.plain())
 
     async def update(self, user: str, id: str, content: str) -> str:
-        return _read_id(await self._request("update", user, id=id, content=content))
+        return await self._request(_ID, "update", user, id=id, content=content)
 
     async def forget(self, user: str, id: str) -> None:
-        await self._request("forget", user, id=id)
+        await self._request(_ANYTHING, "forget", user, id=id)
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        return _read(_FACTS, await self._request("recall", user, query=query, limit=limit))
+        return await self._request(_FACTS, "recall", user, query=query, limit=limit)
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
-        value = await self._request("curate", user, apply=apply)
-        proposals = value.get("proposals") if isinstance(value, dict) else value
-        return Curation(applied=apply, proposals=_read(_PROPOSALS, proposals))
+        return Curation(applied=apply, proposals=await self._request(_PROPOSALS, "curate", user, apply=apply))
 
     async def get(self, user: str, id: str) -> StoredFact | None:
-        value = await self._request("get", user, id=id)
-        return None if value is None else _read(_FACTS, [value])[0]
+        return await self._request(_FACT, "get", user, id=id)
 
     async def history(self, user: str) -> Sequence[str]:
-        return _read(_TEXTS, await self._request("history", user))
+        return await self._request(_TEXTS, "history", user)
 
     async def list(self, user: str) -> Sequence[StoredFact]:
-        return _read(_FACTS, await self._request("list", user))
+        return await self._request(_FACTS, "list", user)
 
-    async def _request(self, op: str, user: str, **details: Any) -> Any:
-        """Send a request to the program and return the value of `ok` in its answer.
+    async def _request(self, kind: TypeAdapter[T], op: str, user: str, **details: Any) -> T:
+        """Send a request to the program and return the value of `ok` in its answer, which must be of this kind.
 
         If the answer has no `ok`, raise Refused, Lacking or ServiceError, as the answer says.
         """
         if op in _OPTIONAL and op not in self.capabilities:
             raise Lacking(f"{self.subject.name}: {op} is not among the capabilities in its config")
         where = f"{self.subject.name}: {op}"
-        match await self._exchange({"op": op, "user": user, **details}):
+        answer = await self._exchange({"op": op, "user": user, **details})
+        if not isinstance(answer, dict) or len(_ANSWERS & answer.keys()) != 1:
+            raise Malformed(
+                f"{where}: invalid answer {preview(answer)}; expected ok, refused, lacking or error, and one only"
+            )
+        match answer:
             case {"ok": value}:
-                return value
+                try:
+                    return kind.validate_python(value)
+                except ValidationError as error:
+                    first = error.errors()[0]
+                    place = ".".join(map(str, ("ok", *first["loc"])))
+                    raise Malformed(f"{where}: invalid answer: {place}: {first['msg']}") from None
             case {"refused": reason}:
                 raise Refused(f"{where}: {sanitize(str(reason))}")
             case {"lacking": what}:
                 raise Lacking(f"{where}: {sanitize(str(what))}")
-            case {"error": message}:
-                raise ServiceError(f"{where}: {sanitize(str(message))}")
-            case answer:
-                raise Malformed(f"{where}: invalid answer {preview(answer)}; expected ok, refused, lacking or error")
+        raise ServiceError(f"{where}: {sanitize(str(answer['error']))}")
 
     async def _exchange(self, request: Mapping[str, Any]) -> Any:
         async with self._lock:
@@ -139,21 +161,6 @@ class CommandStore:
     def _fail(self, problem: str) -> NoReturn:
         self._break(problem)
         raise ServiceError(self._failure)
-
-
-def _read_id(value: Any) -> str:
-    id = value.get("id") if isinstance(value, dict) else value
-    if not isinstance(id, str | int) or id == "":
-        raise Malformed(f"invalid answer {preview(value)}; expected the id of the fact")
-    return str(id)
-
-
-def _read(kind: TypeAdapter[T], value: Any) -> T:
-    try:
-        return kind.validate_python(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise Malformed(f"invalid answer: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 @asynccontextmanager
