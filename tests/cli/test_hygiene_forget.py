@@ -26,11 +26,13 @@ STORE = Path(__file__).parents[1] / "doubles/forgetful_store.py"
 ALL = "[update, forget, recall, list, get, history, curate, users, files]"
 
 
-def write_store(command: Command, fault: str, capabilities: str = ALL, elsewhere: Path | None = None) -> None:
+def write_store(
+    command: Command, fault: str, capabilities: str = ALL, elsewhere: Path | None = None, more: str = ""
+) -> None:
     folder = command.folder / "stores/configs"
     folder.mkdir(parents=True, exist_ok=True)
     words = json.dumps([sys.executable, str(STORE), "${folder}", fault, str(elsewhere or command.folder / "elsewhere")])
-    text = f"name: mine\ntype: command\ncapabilities: {capabilities}\ncommand: {{run: {words}}}\n"
+    text = f"name: mine\ntype: command\ncapabilities: {capabilities}\ncommand: {{run: {words}, {more}}}\n"
     (folder / "mine.yaml").write_text(text)
 
 
@@ -250,6 +252,9 @@ def test_a_corrected_fact_must_not_be_readable_by_its_old_id(command: Command) -
         ("returns-on-curation", {"curation", "restart", "files"}),
         ("returns-on-refeed", {"refeed", "files"}),
         ("refuses-refeed", {"refeed"}),
+        ("refuses-second-deletion", {"refeed"}),
+        ("readable-after-restart", {"restart", "files"}),
+        ("deletes-for-others", {"other-user"}),
         ("summary", {"summaries", "list", "search-exact", "search-reworded", "curation", "restart", "files"}),
         ("for-others", {"other-user", "files"}),
         ("history", {"history", "files"}),
@@ -268,6 +273,15 @@ def test_a_store_that_forgets_everything_does_not_pass(command: Command) -> None
     said = forget(command)
     assert said.code == 3
     assert {"search-exact", "search-reworded", "list", "get"} <= failures(said)
+
+
+@pytest.mark.slow
+def test_a_call_that_times_out_is_no_fault_of_forgetting(command: Command) -> None:
+    write_store(command, "hangs-on-refeed", more="timeout: 2000")
+    said = forget(command)
+    assert said.code == 1
+    assert failures(said) == set()
+    assert said.json["certificate"]["verdict"] == "not shown"
 
 
 def test_a_store_that_shows_nothing_proves_nothing(command: Command) -> None:

@@ -26,7 +26,8 @@ FAULTS = (
     "temporary-file", "gzip-in-temporary-folder", "search-cache", "xor", "xor-in-row", "xor-in-gzip", "xor-utf16",
     "encrypted-tombstone", "parquet", "leveldb", "snappy",
     "version-before", "copy-before-curation", "link-target", "attribute", "attribute-of-folder",
-    "uuencoded", "large-temporary-file",
+    "uuencoded", "large-temporary-file", "deletes-for-others", "refuses-second-deletion", "readable-after-restart",
+    "hangs-on-refeed",
 )  # fmt: skip
 
 
@@ -45,6 +46,7 @@ class Store:
     def __init__(self, folder: Path, fault: str) -> None:
         self.folder, self.fault, self.copies = folder, fault, b""
         self.searches: dict[tuple[str, str], list[dict[str, str]]] = {}
+        self.deleted: set[str] = set()
         self.db = sqlite3.connect(folder / "facts.db", isolation_level=None)
         if fault == "write-ahead-log":
             self.db.execute("PRAGMA journal_mode = WAL")
@@ -71,6 +73,8 @@ class Store:
     def remember(self, user: str, fact: dict[str, Any]) -> str:
         content = fact["content"]
         self.searches.clear()
+        if self.fault == "hangs-on-refeed" and (self.folder / "denied").exists():
+            signal.pause()
         if self.fault == "refuses-refeed" and (self.folder / "denied").exists():
             raise ValueError("was deleted")
         if self.fault == "returns-on-refeed":
@@ -212,8 +216,20 @@ class Store:
             self.db.execute("INSERT INTO facts (user, content, gone) VALUES (?, ?, 0)", (user, f"Summary: {texts}"))
         if self.fault == "forgets-all":
             self.db.execute("DELETE FROM facts")
-        if self.fault == "refuses-refeed":
+        if self.fault == "deletes-for-others":
+            self.db.execute("DELETE FROM facts WHERE user != ?", (user,))
+        if self.fault in ("refuses-refeed", "hangs-on-refeed"):
             (self.folder / "denied").touch()
+        if self.fault == "refuses-second-deletion":
+            (text,) = self.db.execute("SELECT content FROM facts WHERE id = ?", (id,)).fetchone()
+            mark = self.folder / f"deleted-{zlib.crc32(text.encode())}"
+            if mark.exists():
+                raise ValueError("was deleted before")
+            mark.touch()
+        if self.fault == "readable-after-restart":
+            self.deleted.add(id)
+            self.db.execute("UPDATE facts SET gone = 1 WHERE id = ?", (id,))
+            return
         if self.fault == "encrypted-tombstone":
             (self.folder / "deleted.bin").write_bytes(random.Random(7).randbytes(40))
         if self.fault == "stops-the-run":
@@ -245,6 +261,9 @@ class Store:
     def get(self, user: str, id: str) -> dict[str, str] | None:
         if row := self.db.execute("SELECT content FROM earlier WHERE id = ?", (id,)).fetchone():
             return {"id": id, "content": row[0]}
+        if self.fault == "readable-after-restart" and id not in self.deleted:
+            row = self.db.execute("SELECT content FROM facts WHERE (user, id) = (?, ?)", (user, id)).fetchone()
+            return row and {"id": id, "content": row[0]}
         return next((fact for fact in self.all(user) if fact["id"] == id), None)
 
     def history(self, user: str) -> list[str]:

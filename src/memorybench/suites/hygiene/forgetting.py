@@ -109,7 +109,8 @@ class _Play(Struct):
     derived: int = 0
     """The number of entries that the store itself had derived from other entries before the deletion."""
     shown: dict[str, tuple[MadeUpFact, ...]] = field(default_factory=dict)
-    """By step: the twins that the operation it checks showed before the deletion."""
+    """By step: the facts that the operation it checks showed before the deletion, and must still show after it: twins,
+    and for `other-user` the fact of the other user."""
     results: dict[str, Check] = field(default_factory=dict)
 
     @property
@@ -189,6 +190,8 @@ async def _plant(store: MemoryStore, play: _Play) -> None:
         for fact in play.deleted:
             await _show(store, play, step, fact)  # a cache must not answer with it after the deletion
         play.shown[step] = tuple([twin for twin in play.twins if await _shown_with(store, play, step, twin)])
+    if _texts_with(play.witness.values, await _texts_for_other(store, play)):
+        play.shown["other-user"] = (play.witness,)
 
 
 async def _tell(store: MemoryStore, play: _Play, user: str, fact: MadeUpFact) -> None:
@@ -241,29 +244,31 @@ def _texts_with(values: Sequence[str], texts: Sequence[str]) -> list[str]:
 
 
 async def _delete(store: MemoryStore, play: _Play) -> None:
-    errors = []
-    for fact in play.deleted:
-        try:
-            await _forget(store, play, fact)
-        except Transient:
-            raise
-        except (ServiceError, Refused) as error:
-            errors.append(f'"{fact.text}": {error}')
+    errors = [f'"{fact.text}": {error}' for fact in play.deleted if (error := await _forget(store, play, fact))]
     if errors:
         play.record("delete", "fail", "; ".join(errors))
     else:
         play.record("delete", "pass", f"{len(play.deleted)} facts deleted by their ids, {len(play.twins)} twins kept")
 
 
-async def _forget(store: MemoryStore, play: _Play, fact: MadeUpFact) -> None:
-    """Delete the entries of a fact: those stored for it or, if a curator replaced them, all entries that contain it."""
+async def _forget(store: MemoryStore, play: _Play, fact: MadeUpFact) -> str:
+    """Delete the entries of a fact: those stored for it or, if a curator replaced them, all entries that contain it.
+
+    Return the error of the store; "" if it accepts the deletion.
+    """
     ids = list(dict.fromkeys(play.ids[fact.text]))
-    if "list" in store.capabilities:
-        facts = await store.list(USER)
-        told = [one.id for one in facts if one.id in ids]
-        ids = told or [one.id for one in facts if _texts_with(fact.values, _texts([one]))] or ids
-    for id in ids:
-        await store.forget(USER, id)
+    try:
+        if "list" in store.capabilities:
+            facts = await store.list(USER)
+            told = [one.id for one in facts if one.id in ids]
+            ids = told or [one.id for one in facts if _texts_with(fact.values, _texts([one]))] or ids
+        for id in ids:
+            await store.forget(USER, id)
+    except Transient:
+        raise
+    except (ServiceError, Refused) as error:
+        return str(error)
+    return ""
 
 
 async def _look(store: MemoryStore, play: _Play, step: str) -> tuple[CheckState, str]:
@@ -306,8 +311,8 @@ async def _shown_with(store: MemoryStore, play: _Play, step: str, fact: MadeUpFa
 
 
 async def _look_again(store: MemoryStore, play: _Play) -> tuple[CheckState, str]:
-    """Check searches and list again. Return the first of `fail`, `pass`, `cannot tell` that occurs, with evidence."""
-    results = {step: await _look(store, play, step) for step in ("search-exact", "search-reworded", "list")}
+    """Check searches, list and get again. Return the first of `fail`, `pass`, `cannot tell` with its evidence."""
+    results = {step: await _look(store, play, step) for step in ("search-exact", "search-reworded", "list", "get")}
     states: tuple[CheckState, ...] = ("fail", "pass", "cannot tell")
     worst = next(state for state in states if state in {found for found, _ in results.values()})
     evidence: dict[str, list[str]] = {}
@@ -332,23 +337,30 @@ async def _check_summaries(store: MemoryStore, play: _Play) -> None:
         play.record("summaries", "pass", "the store lists no entries that it derived itself")
 
 
-async def _check_other_user(store: MemoryStore, play: _Play) -> None:
-    if "users" not in store.capabilities or not {"recall", "list"} & store.capabilities:
-        play.record("other-user", "cannot tell", "the store does not separate users, or shows no facts")
-        return
+async def _texts_for_other(store: MemoryStore, play: _Play) -> list[str]:
+    """Return the texts that list and searches show the other user; empty if the store does not separate users."""
     texts: list[str] = []
-    if "list" in store.capabilities:
+    if {"users", "list"} <= store.capabilities:
         texts += _texts(await store.list(OTHER))
-    if "recall" in store.capabilities:
+    if {"users", "recall"} <= store.capabilities:
         for fact in (*play.deleted, play.witness):
             texts += _texts(await store.recall(OTHER, fact.text, LIMIT))
+    return texts
+
+
+async def _check_other_user(store: MemoryStore, play: _Play) -> None:
+    texts = await _texts_for_other(store, play)
     found = _texts_with([value for fact in play.deleted for value in fact.values], texts)
     if found:
         play.record("other-user", "fail", f"another user was shown: {_quote(found)}")
-    elif not _texts_with(play.witness.values, texts):
-        play.record("other-user", "cannot tell", "the other user was not shown the fact that this user told")
-    else:
+    elif _texts_with(play.witness.values, texts):
         play.record("other-user", "pass", "another user was shown no deleted fact, and still has a fact of their own")
+    elif "other-user" in play.shown:
+        play.record(
+            "other-user", "fail", f"another user lost a fact that was not deleted: {_quote([play.witness.text])}"
+        )
+    else:
+        play.record("other-user", "cannot tell", "the store does not separate users, or does not show them their facts")
 
 
 async def _check_curation(store: MemoryStore, play: _Play, procedure: Procedure) -> None:
@@ -385,17 +397,21 @@ async def _check_refeed(store: MemoryStore, play: _Play) -> None:
     first, *others = play.deleted
     try:
         play.ids[first.text] = [await store.remember(USER, NewFact(content=first.text))]
+    except Transient:
+        raise
     except (Refused, ServiceError) as error:
         play.record("refeed", "fail", f"a deleted fact cannot be added again: {error}")
         return
     is_back = [bool(await _shown_with(store, play, step, first)) for step in steps]
     came_back = [text for step in steps for fact in others for text in await _shown_with(store, play, step, fact)]
-    await _forget(store, play, first)
+    error = await _forget(store, play, first)
     left = [text for step in steps for text in await _shown_with(store, play, step, first)]
     if came_back:
         play.record("refeed", "fail", f"adding one fact brought another one back: {_quote(came_back)}")
     elif not all(is_back):
         play.record("refeed", "fail", f'added again, it is not returned: "{first.text}"')
+    elif error:
+        play.record("refeed", "fail", f"it cannot be deleted again: {error}")
     elif left:
         play.record("refeed", "fail", f"deleted again, it is still returned: {_quote(left)}")
     else:
