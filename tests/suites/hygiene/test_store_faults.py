@@ -3,8 +3,12 @@
 import bz2
 import gzip
 import json
+import os
+import re
+import socket
 import zlib
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +224,20 @@ def test_a_store_that_empties_the_fact_is_not_credited() -> None:
     assert (report.result, "dropping a write silently" in report.reason) == ("missed", True)
 
 
+class RedactsListsOnly(RemoteNotebook):
+    """Hides secrets when it lists facts, and shows them when it is searched."""
+
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        facts = await super().list(user)
+        return [fact.model_copy(update={"content": re.sub(r"sk-\S+", "[redacted]", fact.content)}) for fact in facts]
+
+
+def test_a_secret_that_only_a_search_shows_is_detected() -> None:
+    report = violate(secret_scenario(), opener(RedactsListsOnly))
+    assert report.result == "detected"
+    assert "a search shows the planted api_key" in report.reason
+
+
 class SearchesNothing(Redacts):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         return []
@@ -239,6 +257,27 @@ def test_a_search_is_the_evidence_where_facts_are_not_listed(
     kind: type[Notebook], missing: tuple[Capability, ...], result: str
 ) -> None:
     assert violate(secret_scenario(), opener(kind, *missing)).result == result
+
+
+class KeepsUnusualFiles(Notebook):
+    """Has a socket, a pipe and links to nothing, to itself and to a folder elsewhere, as servers and browsers do."""
+
+    def save(self) -> None:
+        super().save()
+        folder, elsewhere = self.path.parent, self.path.parent.parent / "elsewhere"
+        if not (folder / "self").is_symlink():
+            elsewhere.mkdir(exist_ok=True)
+            os.mkfifo(folder / "pipe")
+            with closing(socket.socket(socket.AF_UNIX)) as server:
+                server.bind(str(folder / "socket"))
+            for name, target in (("lock", "host-1234"), ("self", "."), ("data", elsewhere)):
+                (folder / name).symlink_to(target)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes and sockets that are files")
+def test_a_store_may_have_sockets_pipes_and_any_links_in_its_folder() -> None:
+    report = violate(secret_scenario(), opener(KeepsUnusualFiles))
+    assert (report.result, report.findings[0].found) == ("defended", "could not read data (a link to a folder)")
 
 
 @pytest.mark.parametrize("missing", [("list",), ("list", "history"), ("list", "history", "files")])

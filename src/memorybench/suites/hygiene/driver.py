@@ -248,7 +248,7 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
             activity=activity,
             planted_values=fixture.planted_values,
             outside=outside.found,
-            unread_files=outside.unread,
+            unread_files=(*outside.unread, *_links_to_folders(fixture.store_folder)),
         )
         strangers = [user for user in dict.fromkeys(call.user for call in activity.calls) if user not in users]
         findings = [
@@ -266,6 +266,17 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
         return CheckResult((*checked, *findings), evidence.facts)
 
 
+def _links_to_folders(folder: Path) -> list[str]:
+    """Return the links in a folder that lead to a folder outside of it, whose files are not read."""
+    root = folder.resolve()
+    links = [path for path in sorted(folder.rglob("*")) if path.is_symlink() and path.is_dir()]
+    return [
+        f"{path.relative_to(folder).as_posix()} (a link to a folder)"
+        for path in links
+        if not path.resolve().is_relative_to(root)
+    ]
+
+
 @asynccontextmanager
 async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
     """Yield the store, opened on a copy of its folder, and the path of a second copy that is not opened.
@@ -277,7 +288,7 @@ async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIter
     with TemporaryDirectory(prefix="memorybench-look-") as scratch:
         files, folder = Path(scratch, "files"), Path(scratch, "store") if can_copy else fixture.store_folder
         if can_copy:
-            shutil.copytree(fixture.store_folder, folder)
+            _copy_folder(fixture.store_folder, folder)
         if curated_users:
             async with fixture.open_store(folder) as store:
                 await curate_memory(store, curated_users)
@@ -285,9 +296,19 @@ async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIter
             async with fixture.open_store(folder) as store:
                 yield store, None
             return
-        shutil.copytree(folder, files)
+        _copy_folder(folder, files)
         async with fixture.open_store(folder) as store:
             yield store, files
+
+
+def _copy_folder(folder: Path, copy: Path) -> None:
+    """Copy a folder without sockets, pipes and devices. Links stay links: they may lead anywhere, or in a circle."""
+
+    def without_data(parent: str, names: Sequence[str]) -> list[str]:
+        paths = {name: Path(parent, name) for name in names}
+        return [name for name, path in paths.items() if not (path.is_symlink() or path.is_file() or path.is_dir())]
+
+    shutil.copytree(folder, copy, symlinks=True, ignore=without_data)
 
 
 async def find_unannounced_removals(fixture: Fixture) -> list[str]:

@@ -117,7 +117,7 @@ class Evidence(Struct, frozen=True):
     outside: Mapping[str, Path] = field(default_factory=dict)
     """Files outside the store's folder that were written while the script ran, by their name in reports."""
     unread_files: tuple[str, ...] = ()
-    """New files in the system's temporary folder that could not be read, with the reason."""
+    """New files in the system's temporary folder, and links to other folders, that were not read, with the reason."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:

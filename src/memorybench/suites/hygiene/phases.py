@@ -122,9 +122,10 @@ async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) 
             activity = await run_script(fixture, violation.steps)
             checked = await check_memory(fixture, activity, "violation")
             planted = scenario.deterministic.violation  # with its placeholders
-            if "list" not in fixture.capabilities:
-                found = await _search_writes(fixture, planted)
-                checked = CheckResult((*checked.findings, *_find_shown_secret(fixture, found)), found)
+            if (is_unlisted := "list" not in fixture.capabilities) or has_secret(planted.plain()):
+                found = await _search_writes(fixture, planted)  # what a list hides, a search may show
+                findings = (*checked.findings, *_find_shown_secret(fixture, found))
+                checked = CheckResult(findings, found if is_unlisted else checked.facts)
             findings = checked.findings
             result, reason = await _violation_result(fixture, activity, violation, findings)
             if result in ("missed", "skipped") and _is_redacted(planted, activity, checked):
