@@ -203,6 +203,41 @@ def test_structured_files_and_databases_are_read_with_pointers(command: Command,
 
 
 @pytest.mark.parametrize(
+    "escaped", [r'"https:\/\/acme.example"', r'"\u00C4"', r'{"quote \" {": [1.5e-7, true, null]}', "-3.5"]
+)
+def test_the_place_of_a_value_does_not_depend_on_how_others_are_written(command: Command, escaped: str) -> None:
+    (command.folder / "a.json").write_text(
+        f'{{"first": {escaped},\n "second": "a 3 https:\\/\\/ {KEY}",\n "third": "{KEY}"}}', encoding="utf-8"
+    )
+    places = [(one["line"], one["column"]) for one in findings(command, "a.json")]
+    assert places == [(2, 13), (3, 12)]
+
+
+def test_a_search_index_of_a_database_repeats_no_finding(command: Command) -> None:
+    """And text in a column for bytes is read."""
+    statement = "The deploy password of the staging server in Frankfurt is Larkspur!19"
+    with sqlite3.connect(command.folder / "d.db") as db:
+        db.execute("CREATE TABLE zettel (body BLOB)")
+        db.execute("CREATE VIRTUAL TABLE found USING fts5(body)")
+        db.execute("INSERT INTO zettel VALUES (?)", (statement.encode(),))
+        db.execute("INSERT INTO zettel VALUES (?)", (b"\xff\x00",))
+        db.executemany("INSERT INTO found VALUES (?)", [(statement,), (f"only here: {KEY}",)])
+    db.close()
+    said = command("hygiene", "scan", "d.db", "--format", "json").json
+    assert [(one["category"], one["pointer"]) for one in said["findings"]] == [
+        ("secret", "found/2/body"),
+        ("secret", "zettel/1/body"),
+    ]
+
+
+def test_a_text_file_that_is_named_is_read_whatever_its_type(command: Command, memory: Path) -> None:
+    (memory / ".env.local").write_text("PASSWORD=Larkspur!19\n", encoding="utf-8")
+    assert ".env.local" not in {Path(one["file"]).name for one in findings(command, "memory")}
+    for paths in (("memory/.env.local",), ("memory", "memory/.env.local")):
+        assert "memory/.env.local" in {one["file"] for one in findings(command, *paths)}
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         (
@@ -287,11 +322,12 @@ def test_links_out_of_the_folder_and_binary_files_are_counted(command: Command, 
 def test_folders_and_links_that_are_not_read_are_counted(
     command: Command, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A link to a folder elsewhere, a link to nothing, a damaged database, and a folder without permission."""
+    """A link to a folder elsewhere, to nothing, to itself, a damaged database, and a folder without permission."""
     (command.folder / "elsewhere").mkdir()
     (command.folder / "elsewhere" / "keys.md").write_text(f"key {KEY}\n", encoding="utf-8")
     (memory / "linked").symlink_to(command.folder / "elsewhere")
     (memory / "gone.md").symlink_to(memory / "nothing.md")
+    (memory / "self.md").symlink_to("self.md")
     (memory / "damaged.db").write_bytes(b"SQLite format 3\0damaged")
     (memory / "locked").mkdir()
     list_folder = os.scandir
@@ -303,7 +339,7 @@ def test_folders_and_links_that_are_not_read_are_counted(
 
     monkeypatch.setattr(os, "scandir", refuse)  # root may read every folder
     said = command("hygiene", "scan", "memory", "--format", "json")
-    assert said.json["skipped"] == {"link out of the folder": 1, "unreadable": 3}
+    assert said.json["skipped"] == {"link out of the folder": 1, "unreadable": 4}
 
 
 def test_a_file_with_several_names_is_read_once(command: Command, memory: Path) -> None:

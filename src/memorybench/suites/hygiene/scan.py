@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -25,7 +24,7 @@ from .scan_meaning import Meanings, read_meanings, relations_by_meaning
 from .scan_model import Hint, Kind, MaskedTexts, ask_model, plan_asking
 from .scan_personal import Severity, find_personal_data, hide_values
 from .scan_statements import Related, Statement, find_relations, is_stale, statements_in
-from .scan_texts import Reading, Text, read_paths
+from .scan_texts import LineStarts, Reading, Text, read_paths
 
 Category = Literal["secret", "personal data", "injection", "duplicate", "contradiction", "stale"]
 _Piece = tuple[Text, int, int]
@@ -297,18 +296,17 @@ class _Places:
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
         self._text: Text | None = None
-        self._breaks: list[int] = []
+        self._lines = LineStarts("")
         self.spans: dict[str, tuple[_Piece, ...]] = {}
         """By fingerprint of a finding: the part of a text that it is about, after the earlier statement if there is
         one."""
 
     def position(self, text: Text, offset: int) -> tuple[int, int]:
-        if text is not self._text:
-            self._text, self._breaks = text, [at for at, letter in enumerate(text.text) if letter == "\n"]
         if text.pointer:
             return text.line, text.column
-        line = bisect_right(self._breaks, offset - 1)
-        return line + 1, offset - (self._breaks[line - 1] if line else -1)
+        if text is not self._text:
+            self._text, self._lines = text, LineStarts(text.text)
+        return self._lines.position(offset)
 
     def place(self, text: Text, offset: int) -> str:
         line, column = self.position(text, offset)

@@ -40,8 +40,11 @@ _TEXT_SUFFIXES = frozenset(
      ".clinerules", "")
 )  # fmt: skip
 _FOLDERS = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"))
+_JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<colon>[ \t\r\n]*:)?|[-\w.+]+')
+"""A string, number or constant of JSON; `colon` follows a key."""
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*(?:\n[ \t]*#[^\n]*)*|(?<=[ \t])#[^\n]*", re.M)
 """A YAML comment. Comments that fill consecutive lines are one match."""
+_YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SQLITE = b"SQLite format 3\0"
 _UNREADABLE = "unreadable"
 
@@ -63,7 +66,7 @@ class Text(Struct, frozen=True):
     closely."""
 
     is_statement: bool = True
-    """False for keys and comments: they are read only for secrets, personal data and injections."""
+    """False for keys, comments and numbers: they are read only for secrets, personal data and injections."""
 
     @property
     def shown_pointer(self) -> str:
@@ -73,6 +76,18 @@ class Text(Struct, frozen=True):
     @property
     def structured(self) -> bool:
         return bool(self.pointer)
+
+
+class LineStarts:
+    """The offsets at which the lines of a text start."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Return the line and the column of an offset, both from 1."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
 
 
 @dataclass
@@ -91,7 +106,7 @@ def read_paths(paths: list[str]) -> Reading:
     counted.
     """
     reading = Reading()
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for name in paths:
         path = Path(name)
         try:
@@ -105,13 +120,13 @@ def read_paths(paths: list[str]) -> Reading:
             if reading.files >= MOST_FILES:
                 reading.skipped["too many files"] += 1
                 continue
-            real = file.resolve()
+            real = os.path.realpath(file)
             if real in seen:  # such as CLAUDE.md, a link to AGENTS.md: its statements would be duplicates
                 reading.skipped["read already"] += 1
                 continue
-            seen.add(real)
-            texts = _read_file(file, reading)
+            texts = _read_file(file, reading, is_named=file is path)
             if texts is not None:
+                seen.add(real)
                 reading.files += 1
                 reading.texts += texts
         if path.is_file() and reading.skipped[_UNREADABLE] > unreadable:
@@ -126,7 +141,7 @@ def _files(folder: Path, reading: Reading) -> Iterator[Path]:
 
     Folders such as `.git` and `node_modules`, results of memorybench, and links that leave the folder are skipped.
     """
-    root = folder.resolve()
+    root = Path(os.path.realpath(folder))
 
     def count_unreadable(_: OSError) -> None:
         reading.skipped[_UNREADABLE] += 1
@@ -139,7 +154,8 @@ def _files(folder: Path, reading: Reading) -> Iterator[Path]:
         links = [name for name in folders if Path(current, name).is_symlink()]  # os.walk does not follow them
         for name in sorted([*names, *links]):
             path = Path(current, name)
-            if path.is_symlink() and not path.resolve().is_relative_to(root):
+            # not Path.resolve, which fails for links in a circle
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
                 reading.skipped["link out of the folder"] += 1
             elif path.is_file():
                 yield path
@@ -154,8 +170,11 @@ def _has_journal(folder: Path) -> bool:
     return False
 
 
-def _read_file(path: Path, reading: Reading) -> list[Text] | None:
-    """Return the texts of a file; None if it is skipped, which is counted in `reading.skipped` by reason."""
+def _read_file(path: Path, reading: Reading, *, is_named: bool) -> list[Text] | None:
+    """Return the texts of a file; None if it is skipped, which is counted in `reading.skipped` by reason.
+
+    A text file that the user names is read whatever its type.
+    """
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -176,7 +195,7 @@ def _read_file(path: Path, reading: Reading) -> list[Text] | None:
     if text is None:
         reading.skipped["binary"] += 1
         return None
-    if path.suffix.lower() not in _TEXT_SUFFIXES:
+    if not is_named and path.suffix.lower() not in _TEXT_SUFFIXES:
         reading.skipped["other file type"] += 1
         return None
     return _read_structure(str(path), path.suffix.lower(), text, reading)
@@ -207,7 +226,7 @@ def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list
                 for value in _values(_load(line), file, line, number)
             ]
         if suffix in (".yaml", ".yml"):
-            nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+            nodes = list(yaml.compose_all(text, Loader=_YAML_LOADER))
             seen: set[int] = set()
             values = [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "", seen)]
             return [*values, *_yaml_comments(text, file)]
@@ -226,30 +245,35 @@ def _values(value: Any, file: str, source: str, line: int = 0) -> Iterator[Text]
 
     `line` is the line number in a JSONL file; 0: find it in `source`.
     """
-    reached = 0
-    stack: list[tuple[Any, str, str]] = [(value, "", "")]
+    keys: list[int] = []
+    values: list[int] = []
+    for token in _JSON_TOKEN.finditer(source):
+        (keys if token["colon"] else values).append(token.start())
+    key_starts, value_starts, lines = iter(keys), iter(values), LineStarts(source)
+
+    def text(content: str, key: str, at: int, pointer: str, *, is_statement: bool = True) -> Text:
+        number, column = lines.position(at)
+        pointer = (f"{line}:" if line else "") + (pointer or "/")
+        group = f"{file}#{key}" if is_statement else ""
+        return Text(file, content, key, line or number, column, pointer, group, is_statement)
+
+    # the stack yields values in the order of the source
+    stack: list[tuple[Any, str, str, bool]] = [(value, "", "", False)]
     while stack:
-        one, key, pointer = stack.pop()
+        one, key, pointer, is_member = stack.pop()
+        if is_member:
+            at = next(key_starts)
+            if _is_sensitive(key):
+                yield text(key, "", at, pointer.rpartition("/")[0], is_statement=False)
         if isinstance(one, dict):
-            for name in filter(_is_sensitive, map(str, one)):
-                at = max(source.find(json.dumps(name, ensure_ascii=False)), source.find(json.dumps(name)), 0)
-                number, column = line or source.count("\n", 0, at) + 1, at - source.rfind("\n", 0, at) + 1
-                yield Text(
-                    file, name, "", number, column, (f"{line}:" if line else "") + (pointer or "/"), is_statement=False
-                )
-            items = [(inner, str(name), f"{pointer}/{_escape(str(name))}") for name, inner in one.items()]
-            stack += reversed(items)
+            members = [(inner, str(name), f"{pointer}/{_escape(str(name))}", True) for name, inner in one.items()]
+            stack += reversed(members)
         elif isinstance(one, list):
-            stack += reversed([(inner, key, f"{pointer}/{at}") for at, inner in enumerate(one)])
-        elif isinstance(one, (str, int)) and not isinstance(one, bool):
-            written = json.dumps(one, ensure_ascii=False)
-            at = max(source.find(written, reached), source.find(json.dumps(one), reached), 0)
-            reached = at or reached
-            number = line or source.count("\n", 0, at) + 1
-            column = at - source.rfind("\n", 0, at) + (written[0] == '"')
-            yield Text(
-                file, str(one), key, number, column, (f"{line}:" if line else "") + (pointer or "/"), f"{file}#{key}"
-            )
+            stack += reversed([(inner, key, f"{pointer}/{at}", False) for at, inner in enumerate(one)])
+        else:
+            at = next(value_starts)
+            if isinstance(one, str) or type(one) is int:
+                yield text(str(one), key, at + (source[at] == '"'), pointer, is_statement=isinstance(one, str))
 
 
 def _escape(name: str) -> str:
@@ -284,14 +308,15 @@ def _yaml_comments(text: str, file: str) -> Iterator[Text]:
 
     Others are left out: a setting that is commented out contradicts nothing.
     """
-    scalars = [token for token in yaml.scan(text, Loader=yaml.SafeLoader) if isinstance(token, yaml.ScalarToken)]
+    scalars = [token for token in yaml.scan(text, Loader=_YAML_LOADER) if isinstance(token, yaml.ScalarToken)]
     ends = [token.end_mark.index for token in scalars]
+    lines = LineStarts(text)
     for match in _COMMENT.finditer(text):
         after = bisect_right(ends, match.start())
         is_value = after < len(ends) and scalars[after].start_mark.index <= match.start()
         comment = re.sub(r"(?m)^[ \t]*#+", "", match[0])
         if not is_value and (_is_sensitive(comment) or next(iter(find_injections(comment)), None)):
-            line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
+            line, column = lines.position(match.start())
             yield Text(file, comment, "", line, column, "#", is_statement=False)
 
 
@@ -309,12 +334,21 @@ def _read_database(path: Path, reading: Reading) -> Iterator[Text]:
     uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as db:
         db.text_factory = lambda octets: octets.decode("utf-8", "replace")
-        tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
-        for (table,) in tables:
+        tables = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+        indexes = tuple(name for name, sql in tables if re.match(r"\s*create\s+virtual\b", sql or "", re.I))
+        parts = tuple(f"{name}_" for name in indexes)  # the tables in which an index keeps its data
+        known: set[str] = set()
+        # an index repeats the texts of other tables, and its parts repeat its texts
+        for is_index, table in sorted((name in indexes or name.startswith(parts), name) for name, _ in tables):
+            texts = []
             try:
-                yield from _read_table(db, str(path), table, reading)
+                for text in _read_table(db, str(path), table, reading):
+                    if not (is_index and text.text in known):
+                        yield text
+                    texts.append(text.text)
             except sqlite3.Error:
                 reading.skipped["unreadable table"] += 1
+            known.update(texts)
 
 
 def _read_table(db: sqlite3.Connection, file: str, table: str, reading: Reading) -> Iterator[Text]:
@@ -329,6 +363,14 @@ def _read_table(db: sqlite3.Connection, file: str, table: str, reading: Reading)
             reading.skipped["rows beyond the limit of a table"] += 1
             return
         for column, value in zip(columns, values, strict=True):
+            if isinstance(value, bytes):
+                try:
+                    value = value.decode()
+                except UnicodeDecodeError:
+                    value = "\0"
+                if "\0" in value:
+                    reading.skipped["binary values of a database"] += 1
+                    continue
             if isinstance(value, str) and value:
                 pointer = f"{table}/{row}/{column}"
                 yield Text(file, value, column, 1, 1, pointer, f"{file}#{table}/{column}")
