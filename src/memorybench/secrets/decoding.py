@@ -123,12 +123,11 @@ def _worth_decoding(text: str) -> str:
 
 
 def text_in(octets: bytes, shortest: int = 1) -> str:
-    """Return the text that bytes contain in UTF-8, UTF-16 or UTF-32, including parts compressed with gzip or zlib.
+    """Return the text that bytes contain in UTF-8, UTF-16 or UTF-32. Compressed parts are read by compressed.py.
 
     Sequences of text of fewer than `shortest` characters between other bytes are left out: most of them are noise.
     """
     texts = [octets.decode("utf-8", "replace")]
-    texts += [expanded.decode("utf-8", "replace") for expanded in _expanded(octets)]
     if _UTF_16.search(octets):
         texts += [octets[at:].decode(codec, "replace") for codec in ("utf-16-le", "utf-16-be") for at in (0, 1)]
     if _UTF_32.search(octets):

@@ -133,7 +133,7 @@ def test_a_row_and_unused_bytes_of_a_database_are_told_apart(tmp_path: Path) -> 
     assert found == {
         (DELETED[0], "free pages", "unused bytes of page 2"),
         (DELETED[0], "files", "row in table audit"),
-        (DELETED[1], "files", "row on page 4"),
+        (DELETED[1], "files", "row in table packed"),
     }
 
 

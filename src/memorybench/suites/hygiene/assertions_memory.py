@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from memorybench.core.errors import Lacking, Unreadable
 from memorybench.core.stores import Capability, StoredFact
-from memorybench.secrets.canaries import FindText, find_secret, find_text, find_xored, locate, plain_offsets
+from memorybench.secrets.canaries import FindText, find_secret, find_text, find_xored, locate
 from memorybench.secrets.compressed import streams_in
 from memorybench.secrets.decoding import text_in
 from memorybench.text.words import stems, words
@@ -396,16 +396,12 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
     """
     for name, path in evidence.paths().items():
         octets = path.read_bytes() if path.is_file() else b""
-        located = _locate_plain(text, octets) or locate(text, octets, find)
-        if located is None:
-            located = next(
-                (
-                    (f"{sighting.encoding} in {stream.encoding}", stream.offset)
-                    for stream in streams_in(octets)
-                    for sighting in find(text, {"": text_in(stream.content)})
-                ),
-                None,
-            )
+        in_streams = (
+            (one.encoding if sighting.encoding == "plain" else f"{sighting.encoding} in {one.encoding}", one.offset)
+            for one in streams_in(octets)
+            for sighting in find(text, {"": text_in(one.content)})
+        )
+        located = locate(text, octets, find) or next(in_streams, None)
         if located is not None:
             yield FilePlace(file=name, offset=located[1], encoding=located[0])
         else:
@@ -420,16 +416,6 @@ def _xored_places(text: str, evidence: Evidence) -> Iterator[FilePlace]:
         places = find_xored([text], path.read_bytes())[text] if path.is_file() else []
         for offset, key in places[:1]:
             yield FilePlace(file=name, offset=offset, encoding=xor_name(key))
-
-
-def _locate_plain(text: str, octets: bytes) -> tuple[str, int] | None:
-    """Return (format, offset) of a copy of the text that is plain in the bytes or in a compressed stream, or None.
-
-    Called before the decoders, which also unpack some streams and would name another encoding.
-    """
-    if plain := plain_offsets(text, octets):
-        return "plain", plain[0]
-    return next(((one.encoding, one.offset) for one in streams_in(octets) if plain_offsets(text, one.content)), None)
 
 
 def _history_texts(evidence: Evidence) -> dict[str, str]:

@@ -9,7 +9,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from memorybench.secrets.canaries import find_text, locate
+from memorybench.secrets.canaries import find_text
+from memorybench.secrets.compressed import streams_in
+from memorybench.secrets.decoding import text_in
 
 _HEADER = 100
 """The size in bytes of the file header, with which the first page begins."""
@@ -73,8 +75,10 @@ def _table_with(path: Path, text: str) -> str | None:
             for (name,) in tables:
                 quoted = name.decode().replace('"', '""')
                 for row in database.execute(f'SELECT * FROM "{quoted}"'):  # noqa: S608  the name is quoted
-                    if any(isinstance(cell, bytes) and locate(text, cell, find_text) is not None for cell in row):
-                        return str(name.decode())
+                    for cell in (cell for cell in row if isinstance(cell, bytes)):
+                        parts = (cell, *(stream.content for stream in streams_in(cell)))
+                        if any(find_text(text, {"": text_in(part)}) for part in parts):
+                            return str(name.decode())
     except sqlite3.Error:
         return None
     return None
