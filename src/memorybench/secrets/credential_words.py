@@ -190,7 +190,7 @@ def find_values(text: str) -> Iterator[Credential]:
     for match in phrases.SPACED_SEED.finditer(text):
         if phrases.is_spaced_seed(match):
             yield Credential("one-time password seed", match.start("value"), match.end("value"))
-    places = WordPlaces(text, _ALL_WORDS)
+    places = WordPlaces(text, _ALL_WORDS, before=120, after=220)
     for kind, words, find in _SENTENCES:
         for start, end in places.windows(words):
             for first, last in find(text[start:end]):

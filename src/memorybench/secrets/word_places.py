@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-_BEFORE, _AFTER = 120, 220
-"""Numbers of characters before and after a word in which its value may be."""
-
 
 class WordPlaces:
-    """Finds the words of rules in a text. Results are cached, because many rules have the same words."""
+    """Finds the words of rules in a text. Results are cached, because many rules have the same words.
 
-    def __init__(self, text: str, words: Iterable[str]) -> None:
+    `before` and `after` are the numbers of characters around a word in which a match may be.
+    """
+
+    def __init__(self, text: str, words: Iterable[str], *, before: int, after: int) -> None:
+        self._before, self._after = before, after
         self._lowered = text.replace("İ", "I").lower()  # İ is the only letter that becomes two
         self._present = {word for word in words if word in self._lowered}
         self._windows: dict[tuple[str, ...], Sequence[tuple[int, int]]] = {}
@@ -21,7 +22,7 @@ class WordPlaces:
         if words not in self._windows:
             windows: list[tuple[int, int]] = []
             for at in sorted({at for word in self._present.intersection(words) for at in self._find(word)}):
-                start, end = max(at - _BEFORE, 0), min(at + _AFTER, len(self._lowered))
+                start, end = max(at - self._before, 0), min(at + self._after, len(self._lowered))
                 if windows and start <= windows[-1][1]:
                     windows[-1] = (windows[-1][0], end)
                 else:

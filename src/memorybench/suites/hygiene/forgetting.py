@@ -118,6 +118,10 @@ class _Play(Struct):
         return tuple(pair.deleted for pair in self.pairs)
 
     @property
+    def deleted_values(self) -> list[str]:
+        return [value for fact in self.deleted for value in fact.values]
+
+    @property
     def twins(self) -> tuple[MadeUpFact, ...]:
         return tuple(pair.twin for pair in self.pairs)
 
@@ -150,7 +154,7 @@ async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certi
             await _plant(store, play)
             files = FileSearch(
                 places=places,
-                deleted=[value for fact in play.deleted for value in fact.values],
+                deleted=play.deleted_values,
                 controls=[twin.value for twin in play.twins],
                 home=folder,
                 earlier=earlier,
@@ -286,8 +290,7 @@ async def _look(store: MemoryStore, play: _Play, step: str) -> tuple[CheckState,
         raise
     except ServiceError as error:
         return "cannot tell", f"error: {error}"
-    values = [value for fact in play.deleted for value in fact.values]
-    found = _texts_with(values, list(dict.fromkeys(text for shown in texts.values() for text in shown)))
+    found = _texts_with(play.deleted_values, list(dict.fromkeys(text for shown in texts.values() for text in shown)))
     lost = [twin for twin in twins if not _texts_with(twin.values, texts[twin.text])]
     if found:
         return "fail", f"returned: {_quote(found)}"
@@ -327,8 +330,7 @@ async def _check_summaries(store: MemoryStore, play: _Play) -> None:
         play.record("summaries", "cannot tell", "the store has no operation that lists facts")
         return
     derived = [fact for fact in await store.list(USER) if fact.id not in play.told_ids]
-    values = [value for fact in play.deleted for value in fact.values]
-    found = _texts_with(values, _texts(derived))
+    found = _texts_with(play.deleted_values, _texts(derived))
     if found:
         play.record("summaries", "fail", f"derived entries: {_quote(found)}")
     elif play.derived:
@@ -350,7 +352,7 @@ async def _texts_for_other(store: MemoryStore, play: _Play) -> list[str]:
 
 async def _check_other_user(store: MemoryStore, play: _Play) -> None:
     texts = await _texts_for_other(store, play)
-    found = _texts_with([value for fact in play.deleted for value in fact.values], texts)
+    found = _texts_with(play.deleted_values, texts)
     if found:
         play.record("other-user", "fail", f"another user was shown: {_quote(found)}")
     elif _texts_with(play.witness.values, texts):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+
+from memorybench.secrets.word_places import WordPlaces
 
 from .scan_personal import RuleMatch, Severity
 
@@ -87,6 +89,7 @@ _ORDER_RULES = _orders(
 
 Every match of the pattern contains one of the triggers, so texts without a trigger are not searched.
 """
+_TRIGGERS = frozenset(trigger for triggers, _ in _ORDER_RULES for trigger in triggers)
 _SPEAKS_ABOUT = re.compile(
     r"injection|injected|attack|malicious|jailbreak(?:s|ing)\b|phishing|suspicious|untrusted|such as|e\.g\.|"
     r"for example|like [\"'“]|"
@@ -116,11 +119,11 @@ _AROUND = 320
 
 
 def _orders_in(text: str) -> Iterator[re.Match[str]]:
-    lowered = text.replace("İ", "I").lower()  # İ is the only letter that becomes two
+    places = WordPlaces(text, _TRIGGERS, before=_AROUND, after=_AROUND)
     found = [
         match
         for triggers, pattern in _ORDER_RULES
-        for start, end in _parts(lowered, triggers)
+        for start, end in places.windows(triggers)
         for match in pattern.finditer(text, start, end)
     ]
     end = 0
@@ -128,23 +131,6 @@ def _orders_in(text: str) -> Iterator[re.Match[str]]:
         if match.start() >= end:
             end = match.end()
             yield match
-
-
-def _parts(lowered: str, triggers: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the text around each trigger string; parts that overlap are joined."""
-    places = []
-    for trigger in triggers:
-        at = lowered.find(trigger)
-        while at >= 0:
-            places.append(at)
-            at = lowered.find(trigger, at + len(trigger))
-    reached = 0
-    for at in sorted(places):
-        if at + _AROUND > reached:
-            start = max(lowered.rfind("\n", 0, max(at - _AROUND, 0)) + 1, reached)
-            end = lowered.find("\n", at + _AROUND)
-            reached = len(lowered) if end < 0 else end
-            yield start, reached
 
 
 def find_injections(text: str) -> Iterator[RuleMatch]:
