@@ -122,10 +122,11 @@ async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) 
             activity = await run_script(fixture, violation.steps)
             checked = await check_memory(fixture, activity, "violation")
             planted = scenario.deterministic.violation  # with its placeholders
-            if (is_unlisted := "list" not in fixture.capabilities) or has_secret(planted.plain()):
-                found = await _search_writes(fixture, planted)  # what a list hides, a search may show
+            is_listed = "list" in fixture.capabilities
+            if not is_listed or (has_secret(planted.plain()) and not _reasons(checked.findings, "broken")):
+                found = await _search_writes(fixture, planted)  # a search may show what a list hides
                 findings = (*checked.findings, *_find_shown_secret(fixture, found))
-                checked = CheckResult(findings, found if is_unlisted else checked.facts)
+                checked = CheckResult(findings, checked.facts if is_listed else found)
             findings = checked.findings
             result, reason = await _violation_result(fixture, activity, violation, findings)
             if result in ("missed", "skipped") and _is_redacted(planted, activity, checked):
