@@ -41,6 +41,8 @@ def answer(request: dict, held: dict) -> dict:
             return {"ok": [{"id": id, **facts[id]} for id in best]}
         case "curate":
             return {"lacking": "a curator"}
+        case "history":
+            return {"lacking": "a history"}
     return {"error": f"no fact {request.get('id')}"}
 
 

@@ -59,6 +59,8 @@ def test_each_kind_of_answer_raises_its_error(tmp_path: Path) -> None:
             await store.forget(ANN, "99")
         with pytest.raises(Lacking, match="a curator"):
             await store.curate(ANN, apply=False)
+        with pytest.raises(ServiceError, match="lacks a history; remove history from capabilities"):
+            await store.history(ANN)
         with pytest.raises(Malformed, match="INFO"):
             await store.remember(ANN, NewFact(content="!garble"))
         with pytest.raises(Malformed, match="expected ok"):
@@ -70,7 +72,7 @@ def test_each_kind_of_answer_raises_its_error(tmp_path: Path) -> None:
         await store.remember(ANN, TEA)
         assert contents(await store.list(ANN)) == [TEA.content]
 
-    in_store(tmp_path, live, config(more=", curate"))
+    in_store(tmp_path, live, config(more=", curate, history"))
 
 
 def test_a_program_that_ends_is_a_service_error(tmp_path: Path) -> None:

@@ -119,8 +119,11 @@ class CommandStore:
                     raise Malformed(f"{where}: invalid answer: {place}: {first['msg']}") from None
             case {"refused": reason}:
                 raise Refused(f"{where}: {sanitize(str(reason))}")
-            case {"lacking": what}:
+            case {"lacking": what} if op == "curate":  # it may have no dry run
                 raise Lacking(f"{where}: {sanitize(str(what))}")
+            case {"lacking": what}:
+                remedy = f"remove {op} from capabilities in the config"
+                raise ServiceError(f"{where}: the program lacks {sanitize(str(what))}; {remedy}")
         raise ServiceError(f"{where}: {sanitize(str(answer['error']))}")
 
     async def _exchange(self, request: Mapping[str, Any]) -> Any:
