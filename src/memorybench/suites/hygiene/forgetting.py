@@ -406,14 +406,14 @@ async def _check_refeed(store: MemoryStore, play: _Play) -> None:
         return
     is_back = [bool(await _shown_with(store, play, step, first)) for step in steps]
     came_back = [text for step in steps for fact in others for text in await _shown_with(store, play, step, fact)]
-    error = await _forget(store, play, first)
+    refusal = await _forget(store, play, first)
     left = [text for step in steps for text in await _shown_with(store, play, step, first)]
     if came_back:
         play.record("refeed", "fail", f"adding one fact brought another one back: {_quote(came_back)}")
     elif not all(is_back):
         play.record("refeed", "fail", f'added again, it is not returned: "{first.text}"')
-    elif error:
-        play.record("refeed", "fail", f"it cannot be deleted again: {error}")
+    elif refusal:
+        play.record("refeed", "fail", f"it cannot be deleted again: {refusal}")
     elif left:
         play.record("refeed", "fail", f"deleted again, it is still returned: {_quote(left)}")
     else:
