@@ -115,13 +115,11 @@ _READERS: tuple[tuple[bytes, str, Callable[[], Any]], ...] = (
 )
 
 
-def streams_in(octets: bytes) -> Iterator[Stream]:
-    """Yield the parts of `octets` that can be decompressed. A damaged stream is read up to the damage."""
-    yield from unpack(octets).streams
-
-
 def unpack(octets: bytes) -> Unpacked:
-    """Decompress every compressed stream in `octets`, also nested ones, and note what could not be read."""
+    """Decompress every compressed stream in `octets`, also nested ones, and note what could not be read.
+
+    A damaged stream is read up to the damage.
+    """
     unpacked = Unpacked()
     parts = _unpack(octets, unpacked)
     unpacked.rest = b"".join(

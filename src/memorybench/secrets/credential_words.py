@@ -215,10 +215,15 @@ def _is_mentioned(text: str, start: int, end: int) -> bool:
 
 
 def _is_card(run: str) -> bool:
-    digits = [int(digit) for digit in run if digit.isdigit()]
-    number = "".join(map(str, digits))
-    if len(digits) not in _CARD_LENGTHS or not _ISSUERS.match(number) or number in TEST_CARDS:
+    number = "".join(filter(str.isdigit, run))
+    if len(number) not in _CARD_LENGTHS or not _ISSUERS.match(number) or number in TEST_CARDS:
         return False
+    return has_luhn_digit(number)
+
+
+def has_luhn_digit(number: str) -> bool:
+    """Return whether the last digit is the check digit of the others by the Luhn algorithm (ISO/IEC 7812-1)."""
+    digits = [int(sign) for sign in number if sign.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from memorybench.core.errors import Lacking, Unreadable
 from memorybench.core.stores import Capability, StoredFact
 from memorybench.secrets.canaries import FindText, find_secret, find_text, find_xored, locate
-from memorybench.secrets.compressed import streams_in
+from memorybench.secrets.compressed import unpack
 from memorybench.secrets.decoding import text_in
 from memorybench.text.words import stems, words
 
@@ -398,7 +398,7 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
         octets = path.read_bytes() if path.is_file() else b""
         in_streams = (
             (one.encoding if sighting.encoding == "plain" else f"{sighting.encoding} in {one.encoding}", one.offset)
-            for one in streams_in(octets)
+            for one in unpack(octets).streams
             for sighting in find(text, {"": text_in(one.content)})
         )
         located = locate(text, octets, find) or next(in_streams, None)

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from memorybench.secrets.canaries import find_text
-from memorybench.secrets.compressed import streams_in
+from memorybench.secrets.compressed import unpack
 from memorybench.secrets.decoding import text_in
 
 _HEADER = 100
@@ -76,7 +76,7 @@ def _table_with(path: Path, text: str) -> str | None:
                 quoted = name.decode().replace('"', '""')
                 for row in database.execute(f'SELECT * FROM "{quoted}"'):  # noqa: S608  the name is quoted
                     for cell in (cell for cell in row if isinstance(cell, bytes)):
-                        parts = (cell, *(stream.content for stream in streams_in(cell)))
+                        parts = (cell, *(stream.content for stream in unpack(cell).streams))
                         if any(find_text(text, {"": text_in(part)}) for part in parts):
                             return str(name.decode())
     except sqlite3.Error:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from memorybench.core.records import Record
 from memorybench.core.stores import Capability, MemoryStore, StoredFact
-from memorybench.secrets.compressed import streams_in
+from memorybench.secrets.compressed import unpack
 from memorybench.secrets.decoding import text_in
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[MemoryStore]]
@@ -138,7 +138,7 @@ class Evidence(Struct, frozen=True):
         for name, path in paths.items():
             octets = path.read_bytes() if path.is_file() else b""
             texts[f"file {name}"] = text_in(octets)
-            for stream in streams_in(octets):
+            for stream in unpack(octets).streams:
                 texts[f"file {name}, {stream.encoding} at byte {stream.offset}"] = text_in(stream.content)
         return texts | {"names of files": "\n".join(paths)} if paths else {}
 

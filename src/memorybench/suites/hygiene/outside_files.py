@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from memorybench.secrets.canaries import encodings
-from memorybench.secrets.compressed import streams_in
+from memorybench.secrets.compressed import unpack
 
 if TYPE_CHECKING:
     from .driver import Fixture
@@ -88,7 +88,7 @@ def _encoded_forms(value: str) -> tuple[bytes, ...]:
 
 def _mentions(octets: bytes, needles: Sequence[bytes]) -> bool:
     """Return whether bytes contain one of the byte strings, plain or in a compressed stream."""
-    parts = (octets, *(stream.content for stream in streams_in(octets)))
+    parts = (octets, *(stream.content for stream in unpack(octets).streams))
     return any(needle in part for part in parts for needle in needles)
 
 

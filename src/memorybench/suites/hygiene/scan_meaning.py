@@ -95,7 +95,7 @@ class Compared(Struct, frozen=True):
 
 def statements_to_compare(texts: Sequence[Text]) -> list[Compared]:
     """Return the statements to compare: sentences, list items and values of at least four words, and YAML settings."""
-    users = {(text.file, _record(text)): text.text for text in texts if text.structured and _USER.fullmatch(text.key)}
+    users = {(text.file, _record(text)): text.text for text in texts if text.pointer and _USER.fullmatch(text.key)}
     compared = [one for text in texts for one in _compared_in(text, users.get((text.file, _record(text)), ""))]
     copies = Counter(one.text for one in compared)
     return [one for one in compared if copies[one.text] <= _MOST_COPIES]
@@ -164,7 +164,7 @@ def _numbers(text: str) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
 
 def _continues_a_line(text: Text, statement: Statement) -> bool:
     """Return whether a statement continues the paragraph of the line before it."""
-    if text.structured or not statement.text[0].islower():
+    if text.pointer or not statement.text[0].islower():
         return False
     return text.text[: statement.start].rpartition("\n")[2].strip() == ""
 
@@ -228,7 +228,8 @@ def relations_by_meaning(meanings: Meanings) -> tuple[list[Related], int]:
     for folder, inside in folders.items():
         below = sorted(at for other, some in folders.items() if other.is_relative_to(folder) for at in some)
         left_out.update(inside[MOST_STATEMENTS:], below[MOST_STATEMENTS:])
-        for at, other, cosine in _similar(vectors, inside[:MOST_STATEMENTS], below[:MOST_STATEMENTS]):
+        inside, below = inside[:MOST_STATEMENTS], below[:MOST_STATEMENTS]
+        for at, other, cosine in nearest(vectors, inside, below, most=_MOST_SIMILAR, least=CONTRADICTION):
             earlier, later = min(at, other), max(at, other)
             if later in best and cosine <= best[later][0]:
                 continue
@@ -242,22 +243,32 @@ def relations_by_meaning(meanings: Meanings) -> tuple[list[Related], int]:
     return pairs, len(left_out)
 
 
-def _similar(
-    vectors: npt.NDArray[np.float32], rows: Sequence[int], columns: Sequence[int]
+def nearest(
+    vectors: npt.NDArray[np.float32],
+    rows: Sequence[int],
+    columns: Sequence[int],
+    *,
+    most: int,
+    least: float,
+    parts: npt.NDArray[np.int_] | None = None,
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield (row, column, cosine) for each row and the most similar columns, from a cosine of CONTRADICTION on."""
+    """Yield (row, column, cosine) for each row and at most `most` similar columns, from a cosine of `least` on.
+
+    `parts` has the part of each vector; vectors of one part are not paired.
+    """
     import numpy as np
 
     others = vectors[list(columns)].T
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         cosines = vectors[list(block)] @ others
-        most = min(_MOST_SIMILAR, len(columns))
-        nearest = np.argpartition(cosines, -most, axis=1)[:, -most:]
-        for row, at in enumerate(block):
-            for column in nearest[row]:
-                cosine = float(cosines[row, column])
-                if columns[column] != at and cosine >= CONTRADICTION:
+        if parts is not None:
+            cosines[parts[list(block), None] == parts[None, list(columns)]] = -1
+        most = min(most, len(columns))
+        for at, row, found in zip(block, cosines, np.argpartition(cosines, -most, axis=1)[:, -most:], strict=True):
+            for column in found:
+                cosine = float(row[column])
+                if columns[column] != at and cosine >= least:
                     yield at, columns[column], cosine
 
 

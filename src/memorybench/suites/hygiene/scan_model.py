@@ -38,7 +38,7 @@ from memorybench.suites.run_costs import RunCosts
 from memorybench.suites.wiring import ResolvedModel, Wiring
 from memorybench.text.sanitize import preview
 
-from .scan_meaning import Meanings
+from .scan_meaning import Meanings, nearest
 from .scan_personal import hide_values
 from .scan_statements import NAMES_OF_IDS, Statement
 from .scan_texts import Text
@@ -56,8 +56,6 @@ SIMILAR = 0.5
 """Two statements of different parts are sent as a pair only if the cosine of their embeddings is at least this."""
 NEIGHBOURS = 3
 """Each statement is paired with at most this many of the statements that are most similar to it."""
-_BLOCK = 500
-"""The number of rows of one matrix product, to limit its memory."""
 _OF_ONE: tuple[Kind, ...] = ("secret", "injection", "personal", "stale")
 _OF_TWO: tuple[Kind, ...] = ("duplicate", "contradiction")
 _QUESTIONS: Mapping[Kind, str] = {
@@ -212,13 +210,9 @@ def similar_pairs(parts: Sequence[Sequence[Span]], texts: MaskedTexts, meanings:
     ends = [(part[-1].text, part[-1].end) for part in parts]
     numbers = np.asarray([bisect_left(ends, (span.text, span.end)) for span in statements])
     vectors = np.asarray(meanings.vectors, np.float32)
-    most = min(NEIGHBOURS, len(statements) - 1)
-    found = set()
-    for start in range(0, len(statements), _BLOCK):
-        block = vectors[start : start + _BLOCK] @ vectors.T
-        block[numbers[start : start + _BLOCK, None] == numbers[None, :]] = -1
-        for row, columns in enumerate(np.argpartition(block, -most, axis=1)[:, -most:]):
-            found |= {tuple(sorted((start + row, int(at)))) for at in columns if block[row, at] >= SIMILAR}
+    everything = range(len(statements))
+    similar = nearest(vectors, everything, everything, most=NEIGHBOURS, least=SIMILAR, parts=numbers)
+    found = {(min(one, other), max(one, other)) for one, other, _ in similar}
     return [(statements[one], statements[other]) for one, other in sorted(found)]
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from memorybench.secrets.credential_words import has_luhn_digit
 from memorybench.secrets.hiding import mask, spans_to_hide
 
 Severity = Literal["high", "medium", "low"]
@@ -95,12 +96,6 @@ def _is_strict_steuer_id(text: str) -> bool:
     """Return whether a German tax id is valid, and just one of its first ten digits occurs repeatedly, 2 or 3 times."""
     counts = Counter(_digits(text)[:10]).values()
     return sorted(count for count in counts if count > 1) in ([2], [3]) and _is_steuer_id(text)
-
-
-def _has_luhn_digit(text: str) -> bool:
-    digits = _digits(text)
-    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
-    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
 def _is_belgian(text: str) -> bool:
@@ -213,8 +208,8 @@ _RULES: Sequence[_Rule] = (
     _rule("personal identity code (Finland)", "high",
           r"(?<![\w-])[0-3]\d[01]\d{3}[-+a]\d{3}[0-9a-fhj-npr-y](?![\w-])", _is_finnish),
     _rule("personal identity number (Sweden)", "high", r"(?<![\w-])(?:19|20)?\d{6}[-+]\d{4}(?![\w-])",
-          lambda text: _has_luhn_digit(text[-11:]), r"person-?nummer|personal identity|swedish id"),
-    _rule("social insurance number (Canada)", "high", r"(?<![\w-])\d{3}[ -]?\d{3}[ -]?\d{3}(?![\w-])", _has_luhn_digit,
+          lambda text: has_luhn_digit(text[-11:]), r"person-?nummer|personal identity|swedish id"),
+    _rule("social insurance number (Canada)", "high", r"(?<![\w-])\d{3}[ -]?\d{3}[ -]?\d{3}(?![\w-])", has_luhn_digit,
           r"(?<![a-z])(?-i:SIN|sin(?=[:_]))(?![a-z])|social insurance"),
     _rule("NHS number (UK)", "high", r"(?<![\w-])\d{3}[ -]?\d{3}[ -]?\d{4}(?![\w-])", _is_nhs_number,
           r"(?<![a-z])nhs(?![a-z])"),

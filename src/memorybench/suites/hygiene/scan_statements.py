@@ -145,7 +145,7 @@ def statements_in(source: Text) -> Iterator[Statement]:
     """Yield the lines, list items or values of a text that are statements, not headings, tables or code."""
     if not source.is_statement:
         return
-    if source.structured and len(source.text) <= 2_000 and "\n" not in source.text.strip():
+    if source.pointer and len(source.text) <= 2_000 and "\n" not in source.text.strip():
         yield _statement(source, source.text, 0, "")
         return
     body = _FENCE.sub(lambda fence: re.sub(r"[^\n]", " ", fence[0]), source.text)
@@ -248,7 +248,7 @@ def _attributes(statements: Sequence[Statement]) -> Iterator[tuple[Statement, St
     """Yield pairs of lines `Name: value` of one section that have the same name and different values."""
     known: dict[tuple[str, str, str], tuple[str, Statement]] = {}
     for statement in statements:
-        match = None if statement.source.structured else _KEY_VALUE.fullmatch(statement.text)
+        match = None if statement.source.pointer else _KEY_VALUE.fullmatch(statement.text)
         if match is None or _NO_ATTRIBUTE.fullmatch(match["key"].strip()):
             continue
         place = (statement.source.group, statement.section, match["key"].strip().lower())

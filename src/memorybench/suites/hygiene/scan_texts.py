@@ -60,7 +60,7 @@ class Text(Struct, frozen=True):
     column: int = 1
     """The line and column in the file at which the text begins, from 1; both are 1 in a database or store."""
     pointer: str = ""
-    """The place in a structured file: a JSON pointer, `table/rowid/column`, or `#` for a comment."""
+    """The place in a structured file: a JSON pointer, `table/rowid/column`, or `#` for a comment; "" in other files."""
     group: str = ""
     """Names the file, or the key or table column in it, that the text belongs to. Texts of one group are compared more
     closely."""
@@ -72,10 +72,6 @@ class Text(Struct, frozen=True):
     def shown_pointer(self) -> str:
         """The pointer with secrets and personal data hidden, for output and prompts."""
         return hide_in_pointer(self.pointer)
-
-    @property
-    def structured(self) -> bool:
-        return bool(self.pointer)
 
 
 class LineStarts:
