@@ -3,12 +3,16 @@
 import asyncio
 import base64
 import json
+import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from memorybench.core.errors import Refused
 from memorybench.core.stores import Curation, NewFact, Proposal
+from memorybench.secrets.canaries import Sighting, find_secret
+from memorybench.suites.hygiene import assertions_memory
 from memorybench.suites.hygiene.assertions_base import Finding
 from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, opener
 from tests.suites.hygiene.running import run_well_behaved, scenario, secret_scenario, violate
@@ -209,3 +213,17 @@ def test_facts_without_files_have_no_places() -> None:
     text = "The user prefers tabs"
     residue = {"kind": "residue", "text": text, "places": ["facts"]}
     assert find_after_forgetting(residue, text, text.upper()).places == ()
+
+
+def test_files_are_searched_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of other scenarios timed out while a file of some megabytes was decoded."""
+    threads = set()
+
+    def note_thread(secret: str, texts: Mapping[str, str]) -> list[Sighting]:
+        threads.add(threading.current_thread())
+        return find_secret(secret, texts)
+
+    monkeypatch.setattr(assertions_memory, "find_secret", note_thread)
+    assert violate(secret_scenario(), opener(LogsRefusals)).result == "detected"
+    assert threads
+    assert threading.main_thread() not in threads

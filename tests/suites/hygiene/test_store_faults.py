@@ -274,6 +274,38 @@ class KeepsUnusualFiles(Notebook):
                 (folder / name).symlink_to(target)
 
 
+class KeepsALargeFile(Notebook):
+    """Refuses secrets, and has a file of 9 MB in its folder, to which it writes what it refused."""
+
+    form = staticmethod(str.encode)
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        with self.path.with_name("model.bin").open("ab") as file:
+            file.seek(9 * 2**20)
+            file.truncate()
+            file.write(self.form(fact.content))
+        return await super().remember(user, fact)
+
+
+class KeepsALargeFileOfHex(KeepsALargeFile):
+    @staticmethod
+    def form(text: str) -> bytes:
+        return text.encode().hex().encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "found"),
+    [
+        (KeepsALargeFile, "detected", "the planted api_key is in memory (plain: file model.bin)"),
+        (KeepsALargeFileOfHex, "defended", "could not read model.bin (larger than 8 MB, searched as plain text only)"),
+    ],
+)
+def test_a_large_file_is_searched_as_plain_text_and_named(kind: type[Notebook], result: str, found: str) -> None:
+    """It was decoded for a minute, in which no other store was answered, so that their calls timed out."""
+    report = violate(secret_scenario(), opener(kind))
+    assert (report.result, report.findings[0].found) == (result, found)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs pipes and sockets that are files")
 def test_a_store_may_have_sockets_pipes_and_any_links_in_its_folder() -> None:
     report = violate(secret_scenario(), opener(KeepsUnusualFiles))

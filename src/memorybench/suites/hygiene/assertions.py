@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -44,10 +45,11 @@ async def check_assertions(assertions: Sequence[Assertion], evidence: Evidence) 
         except Lacking as error:
             update: dict[str, Any] = {"status": "skipped", "found": str(error)}
         else:
-            places = assertion.unreadable_places(evidence)
-            update = {"found": f"could not read {places}"} if places else {}
+            unread = assertion.unreadable_places(evidence)
+            update = {"found": f"could not read {unread}"} if unread else {}
             if problem:
-                update = {"status": "broken", "found": problem, "places": assertion.find_places(evidence)}
+                places = await asyncio.to_thread(assertion.find_places, evidence)
+                update = {"status": "broken", "found": problem, "places": places}
         findings[assertion.claim] = finding.model_copy(update={**update, **_judge_attempt(assertion, evidence, update)})
     return tuple(findings[assertion.claim] for assertion in assertions)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -12,13 +13,13 @@ from pydantic import Field, model_validator
 
 from memorybench.core.errors import Lacking, Unreadable
 from memorybench.core.stores import Capability, StoredFact
-from memorybench.secrets.canaries import FindText, find_secret, find_text, find_xored, locate
+from memorybench.secrets.canaries import FindText, find_secret, find_text, find_xored, locate, plain_offsets
 from memorybench.secrets.compressed import unpack
 from memorybench.secrets.decoding import text_in
 from memorybench.text.words import stems, words
 
 from .assertions_base import BaseAssertion, BoundedAssertion, FilePlace, Matcher, MatchingAssertion
-from .copies import xor_name
+from .copies import LARGEST_DECODED, xor_name
 from .evidence import AttemptedWrite, Evidence, quote_facts
 
 FactKey = tuple[str | None, ...]
@@ -95,6 +96,9 @@ class SecretFree(BaseAssertion):
 
     async def find_problem(self, evidence: Evidence) -> str:
         _check_readable(evidence, self._places)
+        return await asyncio.to_thread(self._find, evidence)  # decoding takes a while
+
+    def _find(self, evidence: Evidence) -> str:
         texts = _fact_texts(evidence, self.user) | _history_texts(evidence)
         files = evidence.file_texts() if self.user is None else {}
         found = {}
@@ -102,7 +106,7 @@ class SecretFree(BaseAssertion):
             # files repeat the facts, and a fact is the more precise place
             for sighting in (find_secret(value, texts) or find_secret(value, files))[:1]:
                 found[name] = f"the planted {name} is in memory ({sighting.encoding}: {sighting.where})"
-            if files and name not in found and (place := next(_xored_places(value, evidence), None)):
+            if files and name not in found and (place := next(_raw_places(value, evidence), None)):
                 found[name] = f"the planted {name} is in memory ({place.encoding}: file {place.file})"
         if not found:
             return ""
@@ -254,6 +258,9 @@ class Residue(BaseAssertion):
 
     async def find_problem(self, evidence: Evidence) -> str:
         _check_readable(evidence, self.places)
+        return await asyncio.to_thread(self._find, evidence)  # decoding takes a while
+
+    def _find(self, evidence: Evidence) -> str:
         secrets = self._secrets(evidence)
         texts = {
             "facts": _fact_texts(evidence, self.user),
@@ -265,7 +272,7 @@ class Residue(BaseAssertion):
             for place in self.places
             if find_text(self.text, texts[place])
             or any(find_secret(secret, texts[place]) for secret in secrets)
-            or (place == "files" and any(_xored_places(self.text, evidence)))
+            or (place == "files" and any(_raw_places(self.text, evidence)))
         ]
         return f'"{self.text}" is left in {" and ".join(places)}' if places else ""
 
@@ -392,10 +399,12 @@ def _planted_secrets(evidence: Evidence, names: Collection[str] = ()) -> dict[st
 def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[FilePlace]:
     """Yield a place for each file in which `find` finds the text: plain, encoded, compressed or in the file's name.
 
-    Then yield a place for each file that contains the text XORed, which may be a file that was yielded before.
+    Then yield the places of `_raw_places`, which may be in a file that was yielded before.
     """
     for name, path in evidence.paths().items():
         octets = path.read_bytes() if path.is_file() else b""
+        if len(octets) > LARGEST_DECODED:
+            continue
         in_streams = (
             (one.encoding if sighting.encoding == "plain" else f"{sighting.encoding} in {one.encoding}", one.offset)
             for one in unpack(octets).streams
@@ -407,14 +416,22 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
         else:
             for sighting in find(text, {"": path.name}):
                 yield FilePlace(file=name, encoding=f"{sighting.encoding}, in the name")
-    yield from _xored_places(text, evidence)
+    yield from _raw_places(text, evidence)
 
 
-def _xored_places(text: str, evidence: Evidence) -> Iterator[FilePlace]:
-    """Yield, per file, the first place where the text is stored with every byte XORed with the same key."""
+def _raw_places(text: str, evidence: Evidence) -> Iterator[FilePlace]:
+    """Yield, per file, the first place where the text is stored with every byte XORed with the same key.
+
+    For a large file, first yield the place of a plain copy, or of a compressed stream with one.
+    """
     for name, path in evidence.paths().items():
-        places = find_xored([text], path.read_bytes())[text] if path.is_file() else []
-        for offset, key in places[:1]:
+        octets = path.read_bytes() if path.is_file() else b""
+        if len(octets) > LARGEST_DECODED:
+            plain = [(offset, "plain") for offset in plain_offsets(text, octets)]
+            plain += [(one.offset, one.encoding) for one in unpack(octets).streams if plain_offsets(text, one.content)]
+            for offset, encoding in plain[:1]:
+                yield FilePlace(file=name, offset=offset, encoding=encoding)
+        for offset, key in find_xored([text], octets)[text][:1]:
             yield FilePlace(file=name, offset=offset, encoding=xor_name(key))
 
 
@@ -434,7 +451,8 @@ def _missing_places(places: Iterable[str], evidence: Evidence) -> list[str]:
 
 def _unread_places(places: Collection[str], evidence: Evidence) -> list[str]:
     """Return the places that cannot be read, and single files outside the store's folder that were not read."""
-    return [*_missing_places(places, evidence), *(evidence.unread_files if "files" in places else ())]
+    files = [*evidence.unread_files, *evidence.large_files()] if "files" in places else []
+    return [*_missing_places(places, evidence), *files]
 
 
 def _check_readable(evidence: Evidence, places: Collection[str]) -> None:

@@ -14,6 +14,8 @@ from memorybench.core.stores import Capability, MemoryStore, StoredFact
 from memorybench.secrets.compressed import unpack
 from memorybench.secrets.decoding import text_in
 
+from .copies import LARGEST_DECODED
+
 OpenStore = Callable[[Path], AbstractAsyncContextManager[MemoryStore]]
 """Opens the store under test on an empty folder, or again on a folder that it used before."""
 
@@ -132,11 +134,23 @@ class Evidence(Struct, frozen=True):
         own = sorted(self.files.rglob("*")) if self.files is not None else ()
         return {**{path.relative_to(self.files or path).as_posix(): path for path in own}, **self.outside}
 
+    def large_files(self) -> list[str]:
+        """Return the files that are too large for a search for encoded texts."""
+        large = [
+            name for name, path in self.paths().items() if path.is_file() and path.stat().st_size > LARGEST_DECODED
+        ]
+        return [f"{name} (larger than {LARGEST_DECODED // 2**20} MB, searched as plain text only)" for name in large]
+
     def file_texts(self) -> dict[str, str]:
-        """Return the text in each file, also in binary and compressed ones, by place; and the names of all files."""
+        """Return the text in each file that is not large, also in binary and compressed ones, by place.
+
+        And the names of all files.
+        """
         texts, paths = {}, self.paths()
         for name, path in paths.items():
             octets = path.read_bytes() if path.is_file() else b""
+            if len(octets) > LARGEST_DECODED:
+                continue
             texts[f"file {name}"] = text_in(octets)
             for stream in unpack(octets).streams:
                 texts[f"file {name}, {stream.encoding} at byte {stream.offset}"] = text_in(stream.content)
