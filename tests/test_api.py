@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from memorybench import MemorybenchError, audit, compare, evaluate, load_run, merge
 from memorybench.core.errors import BadInput
+from memorybench.engine.stopping import Stop
 from tests.doubles.refusals import refused
+from tests.doubles.stub import Stub, after, completion
 
 
 @pytest.mark.slow
@@ -66,6 +70,37 @@ def test_evaluate_works_inside_a_running_event_loop(tmp_path: Path) -> None:
         return evaluate(providers=["none"], limit=2, output=tmp_path).summary.status
 
     assert asyncio.run(cell()) == "complete"
+
+
+@pytest.mark.parametrize("is_notebook", [True, False], ids=["notebook", "script"])
+def test_ctrl_c_ends_the_run_and_reaches_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_notebook: bool
+) -> None:
+    """Otherwise a script would go on with its next run, and a run in a notebook could not be stopped."""
+    made: list[Stop] = []
+    monkeypatch.setattr("memorybench.workers.placement.Stop", lambda: made.append(Stop()) or made[-1])
+
+    async def press_ctrl_c() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        for _ in range(1000):
+            await asyncio.sleep(0 if made[0].is_set() else 0.01)
+
+    def evaluate_here() -> None:
+        evaluate(providers=["none"], answering_model="gpt-4o", limit=9, concurrency=1, output=tmp_path, run_id="r")
+
+    async def cell() -> None:
+        evaluate_here()
+
+    with Stub() as stub, asyncio.Runner() as runner:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-stand-in")
+        stub.next(after(press_ctrl_c, completion("yes")))
+        with pytest.raises(KeyboardInterrupt, match="resume='r'"):
+            runner.get_loop().run_until_complete(cell()) if is_notebook else evaluate_here()
+        assert len(stub.calls) == 1
+    summary = load_run("r", tmp_path).summary
+    assert summary.status == "partial"
+    assert summary.counts["unscored"] + summary.counts["scored"] == 1, "the call in flight was recorded"
 
 
 def test_errors_are_those_of_the_command_line(tmp_path: Path) -> None:

@@ -157,6 +157,9 @@ def run(command: str, **values: Any) -> RunResult:
     if finished is None:
         finished = placement.run(start_run(*matches[0], values, options, wiring))
     write_ci_files(finished, options, wiring.redact)
+    if finished.ending.interrupted:
+        run_id = finished.place.run_id
+        raise KeyboardInterrupt(f"run {run_id} was interrupted; continue it with resume={run_id!r}")
     return RunResult(finished.place.run_id, finished.place.results)
 
 

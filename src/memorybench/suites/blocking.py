@@ -7,14 +7,26 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from memorybench.engine.stopping import Stop
+
 T = TypeVar("T")
 
 
-def blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine and return its result; in a separate thread if an event loop is already running."""
+def blocking(work: Coroutine[Any, Any, T], stopping: Stop | None = None) -> T:
+    """Run a coroutine and return its result; in a separate thread if an event loop is already running, as in a notebook.
+
+    Signals do not reach that thread: Ctrl-C sets `stopping`, and this waits until the coroutine has ended.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        ended = thread.submit(asyncio.run, work)
+        try:
+            return ended.result()
+        except KeyboardInterrupt:
+            if stopping is None:
+                raise
+            stopping.set_from_thread()
+            return ended.result()

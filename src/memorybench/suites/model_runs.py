@@ -12,6 +12,7 @@ from memorybench.core.plans import Plan
 from memorybench.core.records import digest
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
+from memorybench.engine.stopping import Stop
 from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_opening import open_run, reopen_run
@@ -46,7 +47,8 @@ def perform_with_model(
     else:
         opened = open_run(results, run, redact=wiring.redact, fault=wiring.fault())
     with opened as run_writer:
-        return blocking(_perform(plan, model, run_writer, concurrency, spending))
+        stopping = Stop()
+        return blocking(_perform(plan, model, run_writer, concurrency, spending, stopping), stopping)
 
 
 def model_run(
@@ -64,11 +66,16 @@ def model_run(
 
 
 async def _perform(
-    plan: Callable[[Model], Plan], model: ResolvedModel, run_writer: RunWriter, concurrency: int, budget: Budget
+    plan: Callable[[Model], Plan],
+    model: ResolvedModel,
+    run_writer: RunWriter,
+    concurrency: int,
+    budget: Budget,
+    stopping: Stop,
 ) -> Ending:
     async with AsyncExitStack() as stack:
         opened = plan(await model.open(stack))
-        ending = await perform(opened, run_writer, concurrency=concurrency, budget=budget)
+        ending = await perform(opened, run_writer, concurrency=concurrency, budget=budget, stopping=stopping)
     run_writer.end(ending.status)
     return ending
 

@@ -14,6 +14,7 @@ from memorybench.core.errors import JournalError, RunConflict
 from memorybench.engine.budget import Budget
 from memorybench.engine.following import following
 from memorybench.engine.run import Ending, perform
+from memorybench.engine.stopping import Stop
 from memorybench.journal.run_opening import open_run, reopen_run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import now
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from memorybench.core.plans import Watch
     from memorybench.core.trials import Subject
     from memorybench.engine.observing import Observer
-    from memorybench.engine.stopping import Stop
     from memorybench.journal.run_writer import RunWriter
     from memorybench.telemetry.spans import RunSpans
 
@@ -69,7 +69,7 @@ def run(
     Setting `stopping` has the effect of Ctrl-C. `elsewhere` lets other processes perform the trials; this process then
     only begins and ends the run.
     """
-    with _performed(start, announce, show, stopping, elsewhere) as (run_writer, ending):
+    with _performed(start, announce, show, stopping or Stop(), elsewhere) as (run_writer, ending):
         return _finish(start, run_writer, ending, start_page)
 
 
@@ -88,7 +88,7 @@ def _performed(
     start: Start,
     announce: Callable[[Mapping[str, str]], None],
     show: Show,
-    stopping: Stop | None,
+    stopping: Stop,
     elsewhere: PerformElsewhere | None = None,
     *,
     is_joining: bool = False,
@@ -132,7 +132,8 @@ def _performed(
                 is_finished = done.total() >= prepared.planned
                 check_subject = partial(_check_subject, start, {} if is_finished else recorded)
                 ending = blocking(
-                    _perform(start, run_writer, budget, progress, stopping, elsewhere, observer, check_subject)
+                    _perform(start, run_writer, budget, progress, stopping, elsewhere, observer, check_subject),
+                    stopping,
                 )
                 if observer is not None:
                     observer.end(ending.status)
@@ -210,7 +211,7 @@ async def _perform(
     run_writer: RunWriter,
     budget: Budget,
     progress: RunProgress,
-    stopping: Stop | None,
+    stopping: Stop,
     elsewhere: PerformElsewhere | None,
     observer: Observer | None,
     check_subject: Callable[[Subject], None],

@@ -40,4 +40,6 @@ def run(
 
     # Ray prints messages on standard output, which must contain only the report
     with redirect_stdout(sys.stderr), ray_workers(start, stopping) as elsewhere:
-        return running.run(start, announce=announce_here, show=show, elsewhere=elsewhere, start_page=start_page)
+        return running.run(
+            start, announce=announce_here, show=show, stopping=stopping, elsewhere=elsewhere, start_page=start_page
+        )
