@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
     options = config.option
     extractor = options.memory_extractor or options.memory_extractor_command
     if options.memory_cases is None and extractor is None:
@@ -50,11 +50,23 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     if options.memory_cases is None or extractor is None:
         missing = "--memory-extractor" if extractor is None else "--memory-cases"
         raise pytest.UsageError(f"{missing}: missing; expected both cases and an extractor; add it")
-    items.extend(MemoryCases.from_parent(session, name="memory").collect())
+    if config.getoption("dist", "no") != "no":
+        raise pytest.UsageError(
+            "--memory-cases: each process of pytest-xdist would run, and pay for, all cases; memorybench runs several"
+            " cases at the same time anyway; add -n 0"
+        )
+
+
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.memory_cases is not None:
+        items.extend(MemoryCases.from_parent(session, name="memory").collect())
 
 
 class MemoryCases(pytest.Collector):
     """Collects the cases as tests. All selected cases are run together when the first of them is tested."""
+
+    _error: Exception | None = None
+    """Why the run could not be performed; None if it was performed, or not begun yet."""
 
     def collect(self) -> Iterator[pytest.Item]:
         from memorybench.core.errors import MemorybenchError
@@ -99,13 +111,27 @@ class MemoryCases(pytest.Collector):
         """The run of the cases that pytest selected, such as by -k; if it selected `targets`, of all cases."""
         from memorybench.suites import running
 
+        if self._error is not None:
+            raise self._error  # another run would be paid for again
         items = [item for item in self.session.items if item.parent is self]
         whole = any(isinstance(item, TargetsItem) for item in items)
-        start = self._start(None if whole else tuple(item.name for item in items))
-        return start, running.run(start)
+        try:
+            start = self._start(None if whole else tuple(item.name for item in items))
+            finished = running.run(start)
+        except Exception as error:
+            self._error = error
+            raise
+        if finished.ending.interrupted:
+            raise KeyboardInterrupt
+        return start, finished
+
+    def outcome(self, case_id: str) -> Outcome:
+        if case_id not in self._outcomes:
+            pytest.fail(self._run[1].ending.paused, pytrace=False)  # the run stopped before this case
+        return self._outcomes[case_id]
 
     @cached_property
-    def outcomes(self) -> dict[str, Outcome]:
+    def _outcomes(self) -> dict[str, Outcome]:
         """The outcomes of the run, by case id."""
         from memorybench.suites.stored_run import open_stored_run
 
@@ -151,7 +177,7 @@ class _Item(pytest.Item):
 
 class CaseItem(_Item):
     def runtest(self) -> None:
-        outcome = self.parent.outcomes[self.name]
+        outcome = self.parent.outcome(self.name)
         if outcome.status != "scored":
             pytest.fail(outcome.failure.message if outcome.failure else outcome.status, pytrace=False)
         if outcome.score("correct") != 1:

@@ -483,6 +483,63 @@ def test_pytest_runs_only_the_selected_cases(command: Command) -> None:
     assert "80 of 80 cases have no score" in run.failed["memory targets"]
 
 
+def counting(command: Command, then: str) -> tuple[Path, tuple[str, ...]]:
+    """Return a file that gets a letter per call of an extractor, which then does `then`, and the options to test it."""
+    calls = command.folder / "calls"
+    (command.folder / "counting.py").write_text(
+        "import signal, threading\n"
+        "from pathlib import Path\n"
+        "once = threading.Lock()\n"
+        "def extract(existing, conversation):\n"
+        f"    with open({str(calls)!r}, 'a') as file:\n"
+        "        file.write('x')\n"
+        f"    {then}\n"
+        "    return existing\n"
+    )
+    return calls, ("--memory-cases", "bundled", "--memory-extractor", "counting.py:extract", "-k", "test_00")
+
+
+@pytest.mark.slow
+def test_pytest_performs_a_run_that_raised_once_only(command: Command) -> None:
+    """Its tests would otherwise perform, and pay for, one run each."""
+    no_report = "[(run / 'report.json').mkdir(exist_ok=True) for run in Path('kept').glob('run_*')]"
+    calls, options = counting(command, no_report)
+    run = run_pytest(command, *options, "--memory-results", "kept")
+    assert (len(run.failed), run.passed) == (9, set())
+    assert calls.read_text() == "x" * 9
+
+
+@pytest.mark.slow
+def test_pytest_ends_at_ctrl_c(command: Command) -> None:
+    press = "signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)"
+    _, options = counting(command, f"once.acquire(blocking=False) and {press}")  # twice would end this process
+    run = run_pytest(command, *options, "-k", "test")  # more cases than calls at the same time
+    assert (run.code, run.passed, run.failed) == (pytest.ExitCode.INTERRUPTED, set(), {})
+
+
+@pytest.mark.slow
+def test_pytest_says_why_a_case_was_not_reached(command: Command) -> None:
+    extractors = command.folder / "configs" / "extractors"
+    extractors.mkdir(parents=True)
+    address = "http://127.0.0.1:9/extract"
+    (extractors / "gone.yaml").write_text(f"name: gone\ntype: http\nurl: {address}\nauth: {{type: none}}\n")
+    options = ("--memory-cases", "bundled", "--memory-extractor", "gone", "--memory-config-dir", "configs")
+    run = run_pytest(command, *options, "-k", "test")
+    assert len(run.failed) == 80
+    assert all(address in failure and "KeyError" not in failure for failure in run.failed.values())
+
+
+@pytest.mark.slow
+def test_pytest_refuses_to_pay_for_all_cases_in_each_process(command: Command) -> None:
+    calls, options = counting(command, "pass")
+    program = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    done = subprocess.run([*program, "-n", "2"], cwd=command.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert not calls.exists()
+    done = subprocess.run([*program, "-n", "0"], cwd=command.folder, capture_output=True, text=True, check=False)
+    assert calls.read_text() == "x" * 9, done.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", ["80", "200"])
 def test_no_table_is_cut_off(command: Command, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def blocking(work: Coroutine[Any, Any, T], stopping: Stop | None = None) -> T:
-    """Run a coroutine and return its result; in a separate thread if an event loop is already running, as in a notebook.
+    """Run a coroutine and return its result; in a separate thread if an event loop is already running (a notebook).
 
     Signals do not reach that thread: Ctrl-C sets `stopping`, and this waits until the coroutine has ended.
     """
