@@ -285,7 +285,7 @@ def babble() -> Behaviour:
     return behave
 
 
-def drip() -> Behaviour:
+def drip(*, code: int = 200, headers: Mapping[str, str] | None = None) -> Behaviour:
     """Blanks without end, one at a time: always alive, never done."""
 
     async def drops() -> AsyncIterator[bytes]:
@@ -293,7 +293,7 @@ def drip() -> Behaviour:
             yield b" "
             await asyncio.sleep(0.01)
 
-    return _streamed(drops)
+    return _streamed(drops, code, headers)
 
 
 def flood(size: int) -> Behaviour:
@@ -311,9 +311,11 @@ def gzip_bomb(size: int) -> Behaviour:
     return raw(packed, headers={"Content-Encoding": "gzip"})
 
 
-def _streamed(pieces: Callable[[], AsyncIterator[bytes]]) -> Behaviour:
+def _streamed(
+    pieces: Callable[[], AsyncIterator[bytes]], code: int = 200, headers: Mapping[str, str] | None = None
+) -> Behaviour:
     async def behave(request: web.BaseRequest, _: Call) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response = web.StreamResponse(status=code, headers={"Content-Type": "application/json", **(headers or {})})
         await response.prepare(request)
         with suppress(ConnectionError):  # the other side has had enough
             async for piece in pieces():

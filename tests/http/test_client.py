@@ -347,6 +347,29 @@ def test_redirects_to_other_servers_are_rejected(stub: Stub) -> None:
         assert other.calls == []
 
 
+@pytest.mark.parametrize("target", ["mailto:admin@example.com", "data:,x", "javascript:alert(1)", "http://[::1"])
+def test_a_redirect_to_an_invalid_url_is_malformed(stub: Stub, target: str) -> None:
+    stub.always(redirect(target))
+    with pytest.raises(Malformed) as failed:
+        ask(stub.url, "GET")
+    assert failed.value.status == 302
+
+
+def test_a_password_in_a_redirect_is_not_shown(stub: Stub) -> None:
+    stub.always(redirect("https://user:opensesame@storage.example.com/file?token=opensesame"))
+    with pytest.raises(ServiceError) as failed:
+        ask(stub.url, "GET")
+    assert "storage.example.com/file" in str(failed.value)
+    assert "opensesame" not in str(failed.value)
+
+
+def test_an_error_whose_body_never_ends_keeps_its_status_and_retry_after(stub: Stub) -> None:
+    stub.always(drip(code=429, headers={"Retry-After": "7"}))
+    with pytest.raises(Transient) as failed:
+        ask(stub.url, deadline=0.3)
+    assert (failed.value.status, failed.value.retry_after, failed.value.uncertain) == (429, 7.0, False)
+
+
 def test_the_pool_does_not_delay_requests(stub: Stub) -> None:
     many = 150
     stub.always(together(stub, many, reply({})))

@@ -226,7 +226,7 @@ class Http:
         try:
             while len(body) <= cap and (piece := await response.content.readany()):
                 body += piece
-        except aiohttp.ClientError:
+        except (aiohttp.ClientError, TimeoutError):
             if succeeded:
                 raise
         reply = Reply(response.status, response.headers, bytes(body[:cap]), method, address, self._redactor)
@@ -270,7 +270,9 @@ def encode_json(json: Any) -> bytes:
 
 def _join(address: URL, response: aiohttp.ClientResponse, where: str) -> URL:
     try:
-        return address.join(URL(response.headers.get("Location", "")))
+        target = address.join(URL(response.headers.get("Location", "")))
+        target.origin()  # raises ValueError if the URL has no host, such as mailto:
+        return target
     except ValueError:
         raise Malformed(f"{where}: the service redirects to an invalid URL", status=response.status) from None
 

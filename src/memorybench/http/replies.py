@@ -92,8 +92,8 @@ class Reply:
 
 
 def describe(method: str, url: URL, redactor: Redactor) -> str:
-    """Return the method and URL of a request for error messages, without the query, which may be private."""
-    return printable(redactor.clean(f"{method} {url.with_query(None)}"))
+    """Return the method and URL of a request for error messages, without user and query, which may be private."""
+    return printable(redactor.clean(f"{method} {url.with_user(None).with_query(None)}"))
 
 
 def parse_retry_after(value: str | None, *, date: str | None, now: datetime) -> float | None:
