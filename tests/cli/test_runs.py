@@ -128,6 +128,7 @@ def test_runs_are_filtered(runs: Command, filters: tuple[str, ...], expected: li
         (("runs", "tag", "first", "absent", "--remove"), "TAG"),
         (("runs", "rename", "first", "../x"), "NEW"),
         (("runs", "rename", "first", "latest"), "NEW"),
+        (("runs", "rename", "first", "results.db-journal"), "NEW"),
         (("runs", "prune"), "runs prune"),
         (("runs", "prune", "--older-than", "soon"), "--older-than"),
         (("runs", "prune", "--keep", "1", "--status", "running"), "--status"),
@@ -135,6 +136,7 @@ def test_runs_are_filtered(runs: Command, filters: tuple[str, ...], expected: li
         (("runs", "delete", "frist", "--yes"), "results/results.db"),
         ((*EVAL, "--tag", "two words"), "--tag"),
         ((*EVAL, "--run-id", "latest"), "--run-id"),
+        ((*EVAL, "--run-id", "results.db-wal"), "--run-id"),
     ],
 )
 def test_invalid_arguments_are_refused_and_nothing_changes(

@@ -216,6 +216,8 @@ def new_run_id(text: str, where: str) -> str:
     """Return the id for a new run. Raise BadInput if it is not valid, or reserved."""
     if text == LATEST:
         raise BadInput(where, f'"{LATEST}" is reserved for the newest run', remedy="choose another name")
+    if text.lower().startswith(FILE_NAME):  # its folder would be in the place of the results file, or of its log
+        raise BadInput(where, f'"{text}" is reserved for the results file', remedy="choose another name")
     return safe_run_id(text, where)
 
 
