@@ -119,6 +119,13 @@ def test_keyword_arguments_are_the_fields_of_the_spec(tmp_path: Path, values: di
     assert caught.value.where == where
 
 
+def test_an_empty_list_is_refused(tmp_path: Path) -> None:
+    """It must not stand for the default, which is six providers, or for all shards."""
+    assert refused(evaluate, providers=[], limit=1, output=tmp_path).where == "--providers"
+    assert refused(merge, run_id="merged", results=tmp_path).where == "DIR"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_resumed_run_takes_no_other_fields(tmp_path: Path) -> None:
     evaluate(providers=["none"], limit=2, output=tmp_path, run_id="r")
     with pytest.raises(BadInput) as caught:

@@ -96,6 +96,8 @@ def merge(
     A name is a run of the folder `results`, FOLDER/RUN, or a results folder, all of whose shards are merged.
     """
     new_run_id(run_id, "--run-id")
+    if not names:
+        raise BadInput("DIR", "missing", expected="the folders or runs of the shards")
     wanted = [wiring.redact(safe_tag(tag, "--tag")) for tag in tags]
     with ExitStack() as stack:
         shards = _find_shards(names, results, journal, stack)

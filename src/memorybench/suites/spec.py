@@ -336,6 +336,7 @@ _EXPECTED = {
     "greater_than": "more than {gt:g}",
     "less_than_equal": "{le:g} or less",
     "finite_number": "a finite number",
+    "tuple_type": "a list",
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_parsing", "float_type"), "a number"),
     **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
