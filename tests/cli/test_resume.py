@@ -172,6 +172,16 @@ def test_a_resumed_run_keeps_its_budget(command: Command, stub: Stub) -> None:
     assert len(stub.calls) == calls, "what was spent before counts"
 
 
+def test_a_used_up_budget_blocks_no_free_call(command: Command, stub: Stub) -> None:
+    """An answer that was paid for is judged by a local model, and `--budget 0` runs what is free."""
+    judged = (*PAID, "--judge-model", "scripted/judge", "--json")
+    counts = command(*judged, "--budget", "0.0175").json["counts"]
+    assert (counts["scored"], counts["scored"] + counts["blocked"]) == (len(stub.calls), 30)
+    calls = len(stub.calls)
+    free = command(*judged, "--answering-model", "scripted/quote", "--budget", "0")
+    assert (free.code, free.json["counts"]["scored"], len(stub.calls)) == (0, 30, calls)
+
+
 @pytest.mark.slow
 def test_a_raised_budget_is_kept_by_the_next_resume(command: Command, stub: Stub) -> None:
     first = command(*PAID, "--budget", "0.0175", "--run-id", "r")

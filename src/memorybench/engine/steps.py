@@ -257,13 +257,18 @@ class _Attempts:
         """What the attempts that have ended have spent."""
 
     async def begin(self) -> None:
-        """If the step is paid, begin an attempt unless one has begun. Raise Blocked if the budget is used up."""
+        """If the step is paid, begin an attempt unless one has begun.
+
+        Raise Blocked if the budget is used up, unless the call is free, as those of local models are.
+        """
         request = self._request
         if not request.paid:
             return
-        self._budget.allow()
         if self.id is None:
             self.highest_cost = request.highest_cost() if request.highest_cost else None
+        if self.highest_cost != 0:
+            self._budget.allow()
+        if self.id is None:
             subject = request.on.name if request.on else ""
             self.id = await self._run_writer.record_attempt(request.key, request.name, subject, self.highest_cost)
 
