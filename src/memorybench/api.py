@@ -172,7 +172,9 @@ def evaluate(
     RunOptions. To continue an earlier run, pass its id as `resume` instead of fields of BenchSpec.
     """
     named = {"benchmarks": benchmarks, "providers": providers}
-    lists = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in named.items() if value is not None}
+    lists = {
+        name: (value,) if isinstance(value, str) else tuple(value) for name, value in named.items() if value is not None
+    }
     return run("eval", **lists, **values)
 
 

@@ -28,7 +28,7 @@ from memorybench.engine.run import perform
 from memorybench.engine.stopping import Stop
 from memorybench.journal.run_opening import open_run
 from memorybench.journal.run_reader import RunReader
-from tests.engine.workload import MODEL, PRICE, RUN, Ledger, in_child, plan, report, run_once
+from tests.engine.workload import MODEL, PRICE, RUN, Ledger, committed, in_child, plan, report, run_once
 
 
 @pytest.fixture
@@ -117,6 +117,30 @@ def test_another_thread_can_stop_a_run(tmp_path: Path, ledger: Ledger) -> None:
     assert (ending.status, ending.interrupted) == ("partial", True)
     run_once(tmp_path / "results", plan(ledger))
     assert set(Counter(ledger.read()).values()) == {1}, "every call was made exactly once in the two runs"
+
+
+def test_a_run_that_is_stopped_while_it_cleans_up_is_resumed(tmp_path: Path, ledger: Ledger) -> None:
+    """As complete, it could not be resumed, and what it added to a memory would stay there."""
+    stopping = Stop()
+
+    async def clean_up(steps: Steps) -> None:
+        for call in ("clear:h0", "clear:h1"):
+
+            async def clear(call: str = call) -> str:
+                ledger.write(call)
+                stopping.set()
+                return "cleared"
+
+            await steps.once("clear", {"call": call}, clear, str)
+
+    with open_run(tmp_path / "results", RUN) as run_writer:
+        work = replace(plan(ledger), closing=clean_up)
+        ending = asyncio.run(perform(work, run_writer, stopping=stopping))
+    assert (ending.status, ending.interrupted, ending.performed) == ("partial", True, 40)
+    stopping = Stop()
+    assert run_once(tmp_path / "results", replace(plan(ledger), closing=clean_up)).status == "complete"
+    assert set(Counter(ledger.read()).values()) == {1}
+    assert {"clear:h0", "clear:h1"} <= committed(tmp_path / "results")
 
 
 @pytest.mark.parametrize("retry_after", [0.0, 0.15])

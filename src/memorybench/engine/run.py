@@ -75,8 +75,8 @@ async def perform(
                     await plan.closing(JobSteps(run_steps, _start(observer, None)))
         except* JournalError as group:
             raise group.exceptions[0] from None
-        except* Interrupted:
-            ending = queue.ending(stopping, budget)  # in `opening` or `closing`: no job was interrupted
+        except* Interrupted:  # in `opening` or `closing`: a resumed run performs them
+            ending = queue.stopped(stopping)
         except* Blocked:
             # the budget was used up in `opening` or `closing`
             ending = Ending("partial", False, queue.performed, is_blocked=True)
@@ -98,7 +98,6 @@ class _JobQueue:
         self._leased = LeasedJobs(self._jobs, run_writer, stopping) if run_writer.is_shared else None
         self.performed = 0
         self.blocked = 0
-        self.interrupted = 0
 
     async def next(self) -> Job | None:
         return next(self._jobs, None) if self._leased is None else await self._leased.next()
@@ -107,16 +106,17 @@ class _JobQueue:
         if self._leased is not None:
             self._leased.end(job)
 
+    def stopped(self, stopping: Stop) -> Ending:
+        return Ending("partial", not stopping.reason, self.performed, stopping.reason)
+
     def ending(self, stopping: Stop, budget: Budget) -> Ending:
-        if stopping.reason:
-            return Ending("partial", False, self.performed, stopping.reason)
-        if stopping.is_set() and (self.interrupted or next(self._jobs, None)):
-            return Ending("partial", True, self.performed)
         budget.refresh()  # other processes may have used it up while this one waited for them
         is_any_blocked = self.blocked > 0 or (self._leased is not None and self._leased.is_any_blocked())
         is_blocked = budget.exhausted and is_any_blocked
         # another process may have resumed the run meanwhile, so that trials which ended are tried again
         done = self._leased.ended() if self._leased else self.performed + self._ended_before
+        if stopping.is_set() and done < self._size:
+            return self.stopped(stopping)
         is_complete = done >= self._size and not is_blocked
         return Ending("complete" if is_complete else "partial", False, self.performed, is_blocked=is_blocked)
 
@@ -148,7 +148,6 @@ async def _work(
             outcome = await _perform_job(job, JobSteps(run_steps, observed))
         except Interrupted:
             _end(observed, None)
-            queue.interrupted += 1
             return
         await run_steps.run_writer.record_outcome(outcome, job.ordinal, job.case)
         _end(observed, outcome)
