@@ -15,6 +15,7 @@ import pytest
 
 from memorybench.catalog.files import DATA
 from memorybench.cli.main import MEMAUDIT_VERBS, VERBS
+from tests.cli.command import Command
 from tests.doubles import hostile_folder
 from tests.doubles.hostile_folder import ENVIRONMENT, SENTINEL, everything, hostile_runs
 from tests.doubles.stub import Stub, reply
@@ -148,6 +149,46 @@ def test_no_verb_runs_or_sends_anything_without_consent(tmp_path: Path, server: 
     assert sent == []
     verbs = {report["arguments"][0] for report in reports}
     assert verbs == {*VERBS, *MEMAUDIT_VERBS}, "a new verb is tried, too"
+
+
+EVAL = ("eval", "--providers", "none", "--end", "2", "--run-id", "r")
+
+
+@pytest.mark.parametrize("target", ["../../private", "link", "\udcff"])
+def test_a_mark_of_a_rename_moves_nothing_out_of_the_results_folder(command: Command, target: str) -> None:
+    private = command.folder / "private"
+    private.mkdir()
+    assert command(*EVAL).code == 0
+    evil = command.folder / "results" / "evil"
+    evil.mkdir()
+    (evil / "config").write_text("hostile")
+    (evil / ".change").write_text(f"rename {target}\n", "utf-8", "surrogateescape")
+    (command.folder / "results" / "link").symlink_to(private)
+    assert command("runs").code == 0
+    assert (evil / "config").exists()
+    assert list(private.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["report.md", ".report.md.part", ".lock"])
+def test_no_file_outside_the_results_folder_is_written_through_a_link(command: Command, name: str) -> None:
+    assert command(*EVAL).code == 0
+    private = command.folder / "private"
+    private.write_text("mine")
+    planted = command.folder / "results" / "r" / name
+    planted.unlink(missing_ok=True)
+    planted.symlink_to(private)
+    assert command("report", "r").code == (2 if name == ".lock" else 0)
+    assert private.read_text() == "mine"
+
+
+def test_a_report_is_written_into_a_pipe(command: Command) -> None:
+    assert command(*EVAL).code == 0
+    pipe = command.folder / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with open(end) as received:
+        assert command("export", "r", "--format", "csv", "--output", "pipe").code == 0
+        assert received.readline().startswith("run")
 
 
 def test_python_m_imports_nothing_from_the_working_folder(tmp_path: Path) -> None:

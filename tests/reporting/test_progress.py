@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
 import pytest
 
 from memorybench.core.plans import Adding
-from memorybench.reporting.progress import Block, RunProgress, Snapshot
+from memorybench.reporting.progress import FILE_NAME, Block, RunProgress, Snapshot, published, read_progress
 from memorybench.reporting.progress_view import ProgressLines
 
 
@@ -29,3 +33,18 @@ def test_an_estimate_has_at_most_59_seconds_and_59_minutes(
     block = Block(benchmark="starter", subject="bm25", state="working", done=1, total=9, eta=seconds)
     ProgressLines(first=0.0).show(Snapshot(blocks=(block,), done=1, total=9))
     assert capsys.readouterr().err == f"starter × bm25: 1/9 (11%) | ETA: {text}\n"
+
+
+def test_progress_is_not_written_through_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_once(work: Callable[[], None]) -> AbstractContextManager[None]:
+        work()
+        return nullcontext()
+
+    monkeypatch.setattr("memorybench.reporting.progress.every_second", at_once)
+    private, folder = tmp_path / "private", tmp_path / "run"
+    private.write_text("mine")
+    folder.mkdir()
+    (folder / f"{FILE_NAME}.part").symlink_to(private)
+    with published(RunProgress(totals={("starter", "bm25"): 16}, done={}), folder):
+        assert read_progress(folder) is not None
+    assert private.read_text() == "mine"

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.charts.page import html_report
     from memorybench.core.errors import BadInput, JournalError
-    from memorybench.files.writing import write_file
+    from memorybench.files.writing import replacing
     from memorybench.reporting.report_files import FORMATS, write_reports
     from memorybench.suites.finished import rewrite_reports
     from memorybench.suites.gate import report_of
@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             try:
                 if is_page:
-                    write_file(args.output, html or "")
+                    with replacing(args.output) as file:
+                        file.write(html or "")
                 files = [args.output] if is_page else write_reports(report, args.output, formats, html)
             except JournalError as error:
                 raise BadInput("--output", str(error.__cause__), remedy="name another folder") from error

@@ -20,7 +20,8 @@ def replacing(path: Path) -> Iterator[TextIOWrapper]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _draft(path) as file:
+        in_place = not path.name or path.is_symlink() or (path.exists() and not path.is_file())
+        with path.open("w", encoding="utf-8", newline="") if in_place else _draft(path) as file:
             yield file
     except IsADirectoryError as error:
         raise BadInput(str(path), "is a folder", expected="a file", remedy="name a file in it") from error
@@ -38,7 +39,7 @@ def replacing_bytes(path: Path) -> Iterator[BinaryIO]:
 def write_file(path: Path, text: str) -> None:
     """Write a file in the folder of a run. An incomplete file never exists, even if the process is killed.
 
-    Raise JournalError if it cannot be written.
+    A link is replaced, not followed: the folder may come from others. Raise JournalError if it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -53,22 +54,16 @@ def write_file(path: Path, text: str) -> None:
 
 @contextmanager
 def _draft(path: Path) -> Iterator[TextIOWrapper]:
-    """Open a file under a temporary name, which is renamed to `path` at the end.
-
-    If `path` is a device, a pipe or a link, open it directly.
-    """
-    in_place = path.is_symlink() or (path.exists() and not path.is_file())
-    draft = path if in_place or not path.name else path.with_name(f".{path.name}.part")
+    """Open a file under a temporary name, which is renamed to `path` at the end."""
+    draft = path.with_name(f".{path.name}.part")
+    draft.unlink(missing_ok=True)  # of a process that was killed, or a link
     try:
-        with draft.open("w", encoding="utf-8", newline="") as file:
+        with draft.open("x", encoding="utf-8", newline="") as file:
             yield file
             file.flush()
-            if draft != path:
-                os.fsync(file.fileno())
-        if draft != path:
-            draft.replace(path)
+            os.fsync(file.fileno())
+        draft.replace(path)
     except BaseException:
-        if draft != path:
-            with suppress(OSError):  # the draft does not exist if the folder is read-only
-                draft.unlink()
+        with suppress(OSError):  # the draft does not exist if the folder is read-only
+            draft.unlink()
         raise

@@ -24,7 +24,8 @@ class RunLock:
         try:
             for place in (folder.parent, folder):  # results are readable by their owner only
                 place.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+            # a link is not followed: the folder may come from others, and the file is truncated
+            self._file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise BadInput(
                 str(folder),

@@ -290,6 +290,7 @@ def published(progress: RunProgress, folder: Path) -> Iterator[None]:
     path, draft = folder / FILE_NAME, folder / f"{FILE_NAME}.part"
 
     def publish() -> None:
+        draft.unlink(missing_ok=True)  # it may be a link
         draft.touch(mode=0o600)
         draft.write_text(progress.snapshot().model_dump_json(), encoding="utf-8")
         draft.replace(path)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput, JournalError, Refusal, RunConflict
-from memorybench.files.names import safe_tag
+from memorybench.files.names import inside, safe_run_id, safe_tag
 from memorybench.files.writing import write_file
 from memorybench.journal import run_changes
 from memorybench.journal.lock import LOCK_NAME
@@ -147,7 +147,9 @@ def repair(folder: Path) -> None:
 def _complete(folder: Path, run: str, fault: Fault = None, make_page: MakePage = page_without_charts) -> None:
     """Finish the change that the mark in a run's folder names, or undo the mark if nothing was committed."""
     own = folder / run
-    action, _, new = (own / _MARK).read_text(encoding="utf-8").strip().partition(" ")
+    action, _, new = (own / _MARK).read_text("utf-8", "replace").strip().partition(" ")
+    if new:  # the folder may come from others
+        inside(folder, safe_run_id(new, str(own / _MARK)), str(own / _MARK))
     with RunReader.open(folder, thorough=False) as run_reader:
         is_committed = not run_reader.has(run)
     if not is_committed:
