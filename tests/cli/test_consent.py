@@ -141,6 +141,20 @@ def test_its_own_credential_needs_no_consent(command: Command, server: Stub) -> 
     assert server.calls[0].headers["Authorization"] == "Bearer its-own-credential"
 
 
+@pytest.mark.parametrize(
+    "variable", ["LANGSMITH_API_KEY", "LANGFUSE_SECRET_KEY", "OTEL_EXPORTER_OTLP_HEADERS", "POSTGRES_PASSWORD"]
+)
+def test_a_key_of_another_service_that_memorybench_uses_needs_consent(
+    command: Command, server: Stub, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "a-key-of-another-service")
+    config = http_provider(server.url, auth={"type": "bearer", "envVar": variable})
+    write_config(command.folder, "provider", {"name": "mine", **config})
+    error = refusal(command, "eval", "--providers", "mine", "--limit", "1")
+    assert [use.value for use in error.uses] == [variable]
+    assert server.calls == []
+
+
 def test_a_copy_of_a_bundled_card_keeps_its_credential(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of a bundled service may go to the host of that service."""
     from memorybench.catalog.catalog import Catalog
