@@ -37,7 +37,7 @@ Environment = Mapping[str, str] | None
 BeforeUse = Callable[[Record, Path | None], None]
 """A function that gets a config and its file before the config is used."""
 Read = Callable[[Environment], Any]
-_READERS = {
+READERS = {
     "extractor": "memorybench.extractors.config_reading:read_extractor",
     "store": "memorybench.stores.config_reading:read_store",
     "agent": "memorybench.agents.config_reading:read_agent",
@@ -367,7 +367,7 @@ class Catalog:
             return read_benchmark(document, environment, metrics=known_metrics(plugins))
         from pkgutil import resolve_name
 
-        config: Record = resolve_name(_READERS[kind])(document, environment)
+        config: Record = resolve_name(READERS[kind])(document, environment)
         return config
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 
-from memorybench.agents.config import AgentConfig
-from memorybench.agents.config_reading import read_agent
-from memorybench.catalog.catalog import Catalog
+from memorybench.catalog.catalog import READERS, Catalog
 from memorybench.catalog.files import bundled_files, recognise, unrecognised
 from memorybench.catalog.literal_credentials import check_literals
 from memorybench.catalog.plugins import installed_plugins
@@ -19,8 +18,6 @@ from memorybench.datasets.config_reading import read_benchmark
 from memorybench.datasets.locating import source_of
 from memorybench.datasets.sources import missing
 from memorybench.datasets.survey import summary_lines
-from memorybench.extractors.config import ExtractorConfig
-from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
 from memorybench.journal.checksums import check_rows
 from memorybench.journal.contract import Journal
@@ -31,8 +28,6 @@ from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import needed_variables, read_provider
 from memorybench.providers.config.requests import Poll
 from memorybench.providers.config.variables import can_name_sources
-from memorybench.stores.config import StoreConfig
-from memorybench.stores.config_reading import read_store
 from memorybench.text.quantities import quantity
 
 from .consent import needed_flags
@@ -89,11 +84,7 @@ def describe_config(document: Document) -> str:
         raise unrecognised(document)
     if kind == "model":
         return _describe_cards(document)
-    config: ExtractorConfig | StoreConfig | AgentConfig
-    if kind == "extractor":
-        config = read_extractor(document)
-    else:
-        config = read_store(document) if kind == "store" else read_agent(document)
+    config = resolve_name(READERS[kind])(document)
     return f'{kind} config "{config.name}"{_consent_note(config, document)}'
 
 
