@@ -1,13 +1,28 @@
 """What a misbehaving model server does to a run, through the command. Numbers are those of docs/engine.md."""
 
+import resource
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 
+from memorybench.cli.main import main
 from tests.cli.command import Command
-from tests.doubles.stub import Behaviour, Stub, completion, gzip_bomb, half_body, html, raw, reply, reset, status
+from tests.doubles.stub import (
+    Behaviour,
+    Stub,
+    completion,
+    gzip_bomb,
+    half_body,
+    html,
+    raw,
+    reply,
+    reset,
+    status,
+    together,
+)
+from tests.engine.workload import in_child
 
 QUESTIONS = 12
 
@@ -154,3 +169,16 @@ def test_an_unreadable_reply_counts_in_the_budget(command: Command, stub: Stub) 
     assert len(stub.calls) == 4
     command("eval", "--resume", "r")
     assert len(stub.calls) == 4
+
+
+def test_all_calls_are_in_flight_although_few_files_may_be_open(command: Command, stub: Stub) -> None:
+    """macOS allows a process 256 open files, unless it asks for more."""
+    stub.always(together(stub, 100, completion("yes")))
+
+    def with_few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        many = ("--end", "100", "--concurrency", "100")
+        assert main(["eval", "--providers", "none", "--answering-model", "gpt-4o", *many]) == 0
+
+    assert in_child(with_few_files) == 0
+    assert stub.peak == 100

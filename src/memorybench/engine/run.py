@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import traceback
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +25,9 @@ from .stopping import Interrupted, Stop, stop_on_signals
 
 if TYPE_CHECKING:
     from .observing import Observer, TrialObserver
+
+_OTHER_FILES = 200
+"""How many files a process may have open besides its calls in flight."""
 
 
 class Ending(Struct, frozen=True):
@@ -53,6 +57,7 @@ async def perform(
 
     None for `budget` means no limit. To stop the run from code, pass a `stopping` and set it; signals set it, too.
     """
+    _allow_open_files(concurrency + _OTHER_FILES)
     stopping = stopping or Stop()
     stopping.loop = asyncio.get_running_loop()
     budget = budget or Budget()
@@ -81,6 +86,15 @@ async def perform(
             # the budget was used up in `opening` or `closing`
             ending = Ending("partial", False, queue.performed, is_blocked=True)
     return ending
+
+
+def _allow_open_files(count: int) -> None:
+    """Allow this process to open so many files, if the system lets it. macOS allows 256 unless a process asks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class _JobQueue:
