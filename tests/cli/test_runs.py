@@ -288,6 +288,20 @@ def test_a_run_whose_steps_an_unfinished_run_reuses_is_not_deleted(runs: Command
     assert ids(runs) == ["second"]
 
 
+def test_a_folder_with_files_of_the_user_does_not_become_that_of_a_run(runs: Command) -> None:
+    """A complete run removes its folder `stores`, and a deleted one all files."""
+    mine = runs.folder / "web" / "stores" / "cart.ts"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    said = runs("eval", "--providers", "none", "--end", "2", "--output", ".", "--run-id", "web")
+    assert said.code == 2
+    assert said.err.startswith("memorybench: web: ")
+    assert runs("eval", "--providers", "none", "--end", "2", "--shard", "1/1", "--run-id", "part").code == 0
+    assert runs("merge", "part", "--results", ".", "--run-id", "web").code == 2
+    assert mine.read_text() == "mine"
+    assert {path.name for path in (runs.folder / "web").iterdir()} == {"stores"}
+
+
 def test_a_link_to_another_folder_is_not_followed(runs: Command) -> None:
     results = runs.folder / "results"
     (results / "first").rename(runs.folder / "elsewhere")

@@ -52,6 +52,17 @@ class RunLock:
         os.close(self._file)
 
 
+def check_unused(folder: Path) -> None:
+    """Raise BadInput if the folder of a new run has files of others: a complete or deleted run removes files in it."""
+    if folder.is_dir() and not (folder / LOCK_NAME).exists() and any(folder.iterdir()):
+        raise BadInput(
+            str(folder),
+            "the folder has files that are not of a run",
+            expected="a new folder for the run",
+            remedy="choose another --run-id, or move the files",
+        )
+
+
 def is_held(folder: Path) -> bool:
     """Return whether a process has the lock of the run whose folder this is."""
     try:

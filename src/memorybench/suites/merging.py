@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_tag
+from memorybench.journal.lock import check_unused
 from memorybench.journal.merging import write_merged
 from memorybench.journal.places import hide_password, journal_of, results_folder
 from memorybench.journal.rows import Run, differences
@@ -112,6 +113,7 @@ def merge(
         run = _merged_run(run_id, shards, [wiring.redact(hide_password(word)) for word in command_line])
         is_new = not _is_merged(place, run)
         if is_new:
+            check_unused(place.folder)
             tags_of = (shard.run_reader.tags().get(shard.run.id, ()) for shard in shards)
             every_tag = dict.fromkeys([*(tag for found in tags_of for tag in found), *wanted])
             # the merged run gets the judge check of one shard: the first that completed its check

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from memorybench.core.errors import BadInput
 from memorybench.files.names import safe_run_id, safe_tag
+from memorybench.journal.lock import check_unused
 from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader, check_new
@@ -96,6 +97,7 @@ def start_run(
     place = RunPlace(results_of(command, options), run_id)
     if options.resume is None:
         check_new(place.results, run_id, spec.reuse)
+        check_unused(place.folder)
     baseline = find_baseline(options, gate, place)
     wiring = wiring.configured(spec.config_dirs, spec.consent)
     if options.resume is not None:
