@@ -169,6 +169,16 @@ def test_a_mark_of_a_rename_moves_nothing_out_of_the_results_folder(command: Com
     assert list(private.iterdir()) == []
 
 
+def test_a_file_with_the_name_of_a_mark_deletes_nothing(command: Command) -> None:
+    assert command(*EVAL).code == 0
+    notes = command.folder / "results" / "notes"
+    notes.mkdir()
+    (notes / ".change").write_text("archived\n")
+    (notes / "plan.txt").write_text("mine")
+    assert command("runs").code == 0
+    assert (notes / "plan.txt").read_text() == "mine"
+
+
 @pytest.mark.parametrize("name", ["report.md", ".report.md.part", ".lock"])
 def test_no_file_outside_the_results_folder_is_written_through_a_link(command: Command, name: str) -> None:
     assert command(*EVAL).code == 0

@@ -148,6 +148,8 @@ def _complete(folder: Path, run: str, fault: Fault = None, make_page: MakePage =
     """Finish the change that the mark in a run's folder names, or undo the mark if nothing was committed."""
     own = folder / run
     action, _, new = (own / _MARK).read_text("utf-8", "replace").strip().partition(" ")
+    if action not in ("delete", "rename"):
+        return  # the file of another program
     if new:  # the folder may come from others
         inside(folder, safe_run_id(new, str(own / _MARK)), str(own / _MARK))
     with RunReader.open(folder, thorough=False) as run_reader:
