@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from memorybench import __version__
+from memorybench import __version__, evaluate
 from memorybench.catalog.catalog import Catalog
 from memorybench.journal.checksums import crc
 from memorybench.journal.rows import Fingerprint
 from memorybench.providers.bm25 import Bm25
 from tests.cli.command import Command, Said
 from tests.cli.test_online_searches import turn
+from tests.doubles.refusals import refused
 from tests.doubles.stub import Stub, completion, in_flight, until_gone
 from tests.traces.test_otlp import batch
 
@@ -170,6 +171,19 @@ def test_a_resumed_run_keeps_its_budget(command: Command, stub: Stub) -> None:
     assert said.code == 1
     assert said.json["status"] == "partial"
     assert len(stub.calls) == calls, "what was spent before counts"
+
+
+def test_a_run_that_is_resumed_in_another_folder_says_where_to_resume_it(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--config-dir cannot be given again, so "check the path" would not help."""
+    (command.folder / "own").mkdir()
+    (command.folder / "own" / "mine.yaml").write_text("name: mine\nextends: bm25\nsettings: {k1: 2.0}\n")
+    assert command.killed(*EVAL, "--config-dir", "own", at=3)
+    monkeypatch.chdir(command.folder / "own")
+    error = refused(evaluate, resume="r", output=command.folder / "results")
+    assert error.where == "--config-dir"
+    assert "folder in which the run was started" in error.remedy
 
 
 def test_a_used_up_budget_blocks_no_free_call(command: Command, stub: Stub) -> None:

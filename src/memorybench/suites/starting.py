@@ -93,7 +93,9 @@ def start_run(
         budget = None if options.budget == "none" else options.budget
     for folder in spec.config_dirs:
         if not Path(folder).is_dir():
-            raise BadInput("--config-dir", f"{folder}: folder not found", remedy="check the path")
+            started = "work in the folder in which the run was started, because its paths are relative to that"
+            remedy = "check the path" if options.resume is None else started
+            raise BadInput("--config-dir", f"{folder}: folder not found", remedy=remedy)
     place = RunPlace(results_of(command, options), run_id)
     if options.resume is None:
         check_new(place.results, run_id, spec.reuse)
