@@ -76,11 +76,10 @@ class MemoryCases(pytest.Collector):
         from memorybench.wiring.live import LiveWiring
 
         try:
-            start = self._start()  # reports an invalid extractor, judge or threshold before any test
+            self._start()  # reports an invalid extractor, judge or threshold before any test
             cases = select_cases(make_spec(ExtractionSpec, self._fields), LiveWiring())
         except MemorybenchError as error:
             raise pytest.UsageError(_own_options(str(error))) from error
-        del start
         for case in cases:
             yield CaseItem.from_parent(self, name=case.id)
         yield TargetsItem.from_parent(self, name="targets")

@@ -49,15 +49,6 @@ def test_an_export_does_not_replace_a_device(finished: Command, device: str) -> 
     assert stat.S_ISCHR(os.stat(device).st_mode)
 
 
-def test_a_report_in_a_link_is_written_through_it(command: Command) -> None:
-    folder = command.folder / "results" / "r"
-    folder.mkdir(parents=True)
-    (folder / "report.md").symlink_to(command.folder / "elsewhere.md")
-    assert command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r").code == 0
-    assert (folder / "report.md").is_symlink()
-    assert "bm25" in (command.folder / "elsewhere.md").read_text(encoding="utf-8")
-
-
 def test_an_export_that_fails_leaves_the_old_file(finished: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> int:
         raise OSError(28, "No space left on device")
