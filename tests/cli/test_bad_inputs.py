@@ -93,7 +93,6 @@ MODEL = "eval --providers bm25 --limit 1 --answering-model"
 CASES = [
     # words on the command line
     Case("evl", "evl"),
-    Case("", "VERB"),
     Case("eval --providr bm25", "--providr"),
     Case("eval bm25", "bm25"),
     Case("eval --limit", "--limit"),

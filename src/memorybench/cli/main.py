@@ -19,6 +19,7 @@ from memorybench.wiring.output import redacted_output
 from .arguments import Parser, add_aliases
 from .streams import OutputLost, output_failure, prepare_streams, stop_when_output_is_lost
 
+PURPOSE = "Measures how good an AI agent's memory is."
 RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.items()}
 """Verbs that run a suite, with their help. cli/run.py creates their arguments from the suite's spec."""
 VERBS = {
@@ -61,6 +62,16 @@ _PRINTING_VERBS = frozenset(
 _READING_VERBS = frozenset({"results", "show", "compare", "view", "export", "plot"})
 """Verbs that take a bundle in place of a run."""
 BUNDLE_SUFFIX = ".mbz"
+FIRST_STEPS = """
+First steps, without an API key:
+  memorybench eval --limit 60              compare memory providers
+  memorybench results latest --failures    see what they missed
+  memorybench view                         look at runs in a browser
+
+memorybench --help lists all commands.
+memorybench eval --help explains one of them.
+The tutorial is docs/tutorial.md in the repository."""
+"""Is shown, after the purpose of the program, if no verb is given."""
 _PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 
 EXIT_FAILED = 1
@@ -69,7 +80,7 @@ EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return _run("memorybench", "Measures how good an AI agent's memory is.", VERBS, arguments, _PLUGINS)
+    return _run("memorybench", PURPOSE, VERBS, arguments, _PLUGINS)
 
 
 def memaudit(arguments: Sequence[str] | None = None) -> int:
@@ -104,6 +115,8 @@ def _run(
         given[0] = VERB_ALIASES.get(given[0], given[0])
     debug = "--debug" in given
     prepare_streams(as_json="--json" in given)
+    if not given and program == "memorybench":
+        return _show_first_steps()
     try:
         args = _parser(program, purpose, verbs, given, epilog).parse_args(given)
         args.command_line = (program, *given)
@@ -122,6 +135,13 @@ def _run(
     if failure is not None:
         print(f"{program}: standard output: cannot be written ({failure.strerror})", file=sys.stderr)
     return code or (EXIT_FAILED if failure is not None else 0)
+
+
+def _show_first_steps() -> int:
+    from memorybench.reporting.typed_commands import as_typed
+
+    print(PURPOSE, as_typed(FIRST_STEPS), sep="\n", file=sys.stderr)
+    return EXIT_REFUSED
 
 
 def _opened_bundles(args: argparse.Namespace) -> AbstractContextManager[None]:
