@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -234,6 +235,44 @@ def test_long_names_hide_no_figures(browser: Any, tmp_path: Path, monkeypatch: p
                 "nodes => nodes.map((node) => node.getBoundingClientRect().left)"
             )
             assert min(texts) >= left
+
+
+def test_what_every_step_of_a_trial_cost_is_in_sight(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Stub() as stub:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        stub.always(completion("yes", tokens=(3_000, 20)))
+        judged = ["--answering-model", "gpt-4o-mini", "--judge-model", "gpt-4o-mini", "--canaries", "off"]
+        assert main(["eval", "--providers", "bm25", "none", "oracle", "--end", "1", *judged, "--run-id", "r"]) == 0
+    with viewer(tmp_path / "results") as site, opened(browser, viewport={"width": 1280, "height": 900}) as page:
+        goto(page, questions_of(page, site, "0/r")[0])
+        page.locator("details").evaluate_all("nodes => nodes.forEach((node) => { node.open = true; })")
+        steps = page.get_by_role("region", name="Steps")
+        api.expect(steps).to_have_count(3)
+        assert steps.first.locator("th").all_inner_texts()[-1] == "cost"
+        assert steps.evaluate_all("nodes => nodes.every((node) => node.scrollWidth <= node.clientWidth)")
+
+
+def test_a_table_that_goes_on_has_a_shadow_at_that_edge_and_its_names_stay_in_view(browser: Any, site: str) -> None:
+    image = pytest.importorskip("PIL.Image")
+    with opened(browser, viewport={"width": 800, "height": 900}) as page:
+        goto(page, f"{site}/run/0/second")
+        table = page.get_by_role("region", name="starter", exact=True)
+        table.scroll_into_view_if_needed()
+
+        def right_edge() -> float:
+            shown = image.open(BytesIO(table.screenshot())).convert("L")
+            return sum(shown.crop((shown.width - 2, 0, shown.width, shown.height)).tobytes()) / shown.height
+
+        assert table.evaluate("node => node.scrollWidth > node.clientWidth + 100")
+        before = right_edge()
+        table.evaluate("node => { node.scrollLeft = node.scrollWidth; }")
+        assert before < right_edge() - 10
+        name, whole = table.locator("td.name").first.bounding_box(), table.bounding_box()
+        assert name["x"] == whole["x"]
 
 
 def test_the_list_of_runs_is_searched_filtered_and_sorted(browser: Any, site: str) -> None:
