@@ -93,6 +93,7 @@ def test_figures_equal_a_count_by_hand(command: Command, stub: Stub) -> None:
 def test_a_search_that_failed_is_listed_as_a_failure(command: Command, stub: Stub) -> None:
     write_turns(command)
     assert command(*ONLINE, "--run-id", "r", "--junit", "j.xml").code == 0
+    assert re.search(r"^.*found.* –$", (command.folder / "results/r/report.md").read_text(encoding="utf-8"), re.M)
     (failure,) = command("results", "r", "--failures", "--json").json
     assert failure["trial"]["case_id"].startswith("t5")
     root = ElementTree.parse(command.folder / "j.xml").getroot()

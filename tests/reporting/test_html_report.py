@@ -20,6 +20,7 @@ pytest.importorskip("jinja2")
 from memorybench.api import load_run
 from memorybench.charts import page as chart_page
 from memorybench.cli.main import main
+from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Column, Notes, Report, Table, text_column
 from memorybench.metrics.comparison import Comparison
 from memorybench.reporting.formatting import cell_text
@@ -324,3 +325,12 @@ def test_the_providers_of_a_large_run_are_not_read_to_compare_them(
     text = write(recorded / "results" / "first", tmp_path / "page.html")
     assert "0 of 12 questions" in text
     assert "memorybench view first" in text
+
+
+def test_the_verdict_has_a_main_measure_that_is_a_range() -> None:
+    ranged = Measure(name="precision", value=None, low=0.33, high=0.67, n=0, planned=80)
+    rows = (("precision", ranged), ("recall", Measure(name="recall", value=None, n=0, planned=80)))
+    table = Table("cases", (text_column("measure"), Column("value [95%]", shows="interval")), rows)
+    _, (sentence,) = html_report.verdict_of(Report("t", (table,)), None)
+    assert "precision 33.0 to 67.0%" in sentence
+    assert "recall" not in sentence

@@ -43,7 +43,7 @@ def test_ids_with_spaces_lead_to_their_questions(command: Command, tmp_path: Pat
 
 def test_a_report_counts_scenarios_and_not_their_mutants(recorded: Path) -> None:
     page = (recorded / "results" / "h" / "report.html").read_text()
-    assert "2 of 2 questions" in page
+    assert "2 of 2 scenarios" in page
     assert "shows all" not in page
 
 

@@ -182,6 +182,29 @@ def test_the_list_of_questions_says_what_right_means(client: TestClient) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("run", "noun"), [("0/first", "question"), ("1/a", "question"), ("0/h", "scenario"), ("0/e", "case")]
+)
+def test_the_cases_of_a_suite_have_its_name_and_what_right_means_there(
+    client: TestClient, recorded: Path, tmp_path: Path, run: str, noun: str
+) -> None:
+    listed = get(client, f"/run/{run}/questions")
+    assert f"<h1>{noun.capitalize()}s</h1>" in listed
+    assert re.search(rf"\b\d+ {noun}s</span>", listed)
+    assert f">all {noun}s</a>" in get(client, f"/run/{run}")
+    first = unescape(re.findall(r'href="([^"]*/question\?[^"]+)"', listed)[0])
+    assert re.search(rf">\d+ {noun}s</a>", get(client, first))
+    folder = recorded / ("audit-results" if run.startswith("1/") else "results")
+    assert (
+        main(["report", run[2:], "--results", str(folder), "--format", "html", "--output", f"{tmp_path}/r.html"]) == 0
+    )
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert f"<h2>{noun.capitalize()}s</h2>" in page
+    (right,) = re.findall(r">(Right: [^<]+)</p>", listed)
+    assert right in page
+    assert ("the first five" in right) == (run == "0/first")
+
+
 @pytest.mark.parametrize(("run", "heading"), [("0/h", "Assertions"), ("0/e", "Memory after"), ("1/a", "Judge")])
 def test_suites_show_their_own_sections(client: TestClient, run: str, heading: str) -> None:
     addresses = re.findall(r'href="([^"]*/question\?[^"]+)"', get(client, f"/run/{run}/questions"))
@@ -218,6 +241,7 @@ def test_without_a_choice_all_providers_are_compared_not_the_best_two(
         assert re.findall(r'<option value="(0/[^"]+)" selected', page) == ["0/three"]
         assert "3 tests" in Markup(page).text
         assert "among those compared" in page
+        assert "<h1>Comparison of bm25, bm25(around_weight=0) and bm25(around_weight=2)</h1>" in page
 
 
 def test_a_run_with_one_provider_does_not_offer_to_compare_providers(client: TestClient) -> None:
@@ -592,7 +616,7 @@ def test_a_page_without_a_comparison_leads_with_its_figures(
     with open_stored_run([run], [tmp_path / "results"]) as stored:
         summary = stored.summary
         (result,) = [one for one in summary.results if not one.group]
-        names = {"h": (), "e": ("precision", "recall"), "one": ("recall@5",)}[run]
+        names = {"h": (), "e": ("precision", "recall", "f1"), "one": ("recall@5",)}[run]
         wanted = [f"{name} {with_interval(measure)}" for name in names if (measure := result.measure(name)) is not None]
     wanted += ["0 of 2 scenarios failed"] if run == "h" else []
     with opened(tmp_path / "results") as client:
@@ -662,4 +686,4 @@ def test_skipped_mutants_are_not_failures(recorded: Path, tmp_path: Path) -> Non
         page = get(client, "/run/0/h")
     assert skipped
     assert "Failures by reason" not in page
-    assert re.search(rf">{skipped} trials of <a [^>]*>2 questions</a> were skipped", page)
+    assert re.search(rf">{skipped} trials of <a [^>]*>2 scenarios</a> were skipped", page)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from memorybench.core.report_sections import Case, Column, Row, Table, text_column
 from memorybench.core.trials import STATUSES, Outcome, Trial
 from memorybench.files.expressions import canonical_name
+from memorybench.journal.rows import Run
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import unknown_name
 
-from .registry import named_as_in_reports
+from .registry import named_as_in_reports, suite_of
 from .report_parts import gold_lines, gold_turns, is_failure, is_undecided, shorten_line
 from .stored_run import StoredRun
 from .summary import subjects_of
@@ -72,9 +73,11 @@ def outcome_mark(outcome: Outcome) -> str:
     return "undecided" if is_undecided(outcome) else "right"
 
 
-def right_text(spec: Mapping[str, Any]) -> str:
-    """Return a sentence that says when a result counts as `right` in a run with this spec."""
-    levels = set(spec.get("evidence", {}).values())
+def right_text(run: Run) -> str:
+    """Return a sentence that says when a result of a run counts as `right`."""
+    if own := suite_of(run).right_text(run):
+        return own
+    levels = set(run.spec.get("evidence", {}).values())
     found = {
         frozenset({"turn"}): "a gold turn is among the first five memories",
         frozenset({"session"}): "a gold session is among the first five sessions found, with or without the gold turn",

@@ -16,8 +16,10 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Notes, Provenance, Report, Table
 from memorybench.reporting.formatting import with_interval
+from memorybench.text.spelling import join_choices
 
 from .failures import FAILURE_REASONS, right_text
+from .registry import suite_of
 from .report_questions import list_questions
 from .stored_run import StoredRun
 from .suite import SAVED_BASELINE, STARTED_WITH
@@ -98,7 +100,8 @@ def to_html(
             {name for one in questions for marks in one.marks.values() for mark in marks for name in mark.names}
         ),
         reasons=FAILURE_REASONS,
-        right=right_text(stored.spec),
+        right=right_text(stored.run),
+        noun=suite_of(stored.run).case_noun(stored.run),
         provenance=[_without_folders(notes) for notes in provenance_notes(stored)],
         run_id=stored.summary.run_id,
         version=__version__,
@@ -183,7 +186,7 @@ def _verdict_on(
         f"{best} against {other}: {pair.sentence()}" if pair.comparison.significant else pair.sentence()
         for other, pair in zip(others, own, strict=True)
     ]
-    lead = f"{benchmark}: {' and '.join(tied)} {rank} {first.measure} {among}".rstrip()
+    lead = f"{benchmark}: {join_choices(tied, 'and')} {rank} {first.measure} {among}".rstrip()
     if len(tied) == 1 and own:
         lead += f", {_significance([(n, p.comparison.significant) for n, p in zip(others, own, strict=True)])}"
     tables = [one for one in report.sections if isinstance(one, Table) and one.title == benchmark]
@@ -203,7 +206,7 @@ def _significance(others: Sequence[tuple[str, bool]]) -> str:
         return f"significantly better than {'all others' if len(beaten) > 1 else beaten[0]}"
     if not beaten:
         return "not significantly better than any other"
-    return f"significantly better only than {' and '.join(beaten)}"
+    return f"significantly better only than {join_choices(beaten, 'and')}"
 
 
 def _provider_figures(table: Table) -> dict[str, Measure]:
@@ -264,13 +267,20 @@ def _main_figures(report: Report) -> list[str]:
     sentences = []
     for table in tables:
         column = next((n for n, one in enumerate(table.columns) if one.shows == "interval"), 0)
-        found = {str(row[0]): cell for row in table.rows if isinstance(cell := row[column], Measure) and cell.n}
+        found = {
+            str(row[0]): cell for row in table.rows if isinstance(cell := row[column], Measure) and _has_figure(cell)
+        }
         texts = [(name, with_interval(measure)) for name, measure in found.items()]
         if texts and table.columns[0].heading == "measure":
             sentences.append(f"{table.title}: {', '.join(f'{name} {text}' for name, text in texts[:_MOST_FIGURES])}")
         elif texts and table.columns[0].heading == "provider":
             sentences += [f"{name}: {found[name].name} {text}" for name, text in texts]
     return sentences[:_MOST_SENTENCES]
+
+
+def _has_figure(measure: Measure) -> bool:
+    """Return whether a measure has a value, or the range that undecided results leave."""
+    return measure.value is not None or measure.low is not None
 
 
 def _scenario_sentence(table: Table) -> str:

@@ -15,7 +15,7 @@ from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes, Provenance, Report, Section
 from memorybench.journal.rows import Fingerprint
 from memorybench.metrics.names import ALIASES
-from memorybench.text.spelling import suggestion
+from memorybench.text.spelling import join_choices, suggestion
 
 from .comparison import Pair, adjust, compare_measure
 from .comparison_tables import (
@@ -106,7 +106,7 @@ class RunComparison(Record):
 
     def report(self, only: Only | None = None, limit: int | None = None, offset: int = 0) -> Report:
         return Report(
-            title=f"Comparison of {' and '.join(side.side for side in self.sides)}",
+            title=f"Comparison of {join_choices([side.side for side in self.sides], 'and')}",
             sections=(
                 Provenance(self.facts()),
                 *self.sections(),

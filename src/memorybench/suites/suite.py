@@ -181,7 +181,8 @@ class Suite(Struct, frozen=True):
     """A module that is imported when a report is made. It has the functions `metrics(run)`, `facts(runs)` and
     `report(run)`. Optional: `passes(run)`, if a run can fail checks of the suite; `case_sections(trial)`, if
     `memorybench show` must show more than searches, answers and verdicts; the tuple `MAIN_MEASURES`, which names the
-    measures that `compare` and `--baseline` test by default (otherwise the first metric); and
+    measures that `compare` and `--baseline` test by default (otherwise the first metric); `CASE_NOUN`, what pages call
+    one case (otherwise "question"); `RIGHT`, a sentence that says which results pages mark as right; and
     `result_name(trial, name)`, which returns how reports name a result that the journal calls `name`."""
     rescoring_module: str = ""
     """A module with a function `rescorer(run)`, which computes scores again from recorded steps; "" if there is
@@ -235,6 +236,14 @@ class Suite(Struct, frozen=True):
         describe = getattr(self._reporting(run), "case_sections", None)
         sections: Sequence[Section] | None = None if describe is None else describe(trial)
         return sections
+
+    def case_noun(self, run: Run) -> str:
+        """Return what one case of a run is called, such as `scenario`."""
+        return str(getattr(self._reporting(run), "CASE_NOUN", "question"))
+
+    def right_text(self, run: Run) -> str:
+        """Return the suite's own sentence about which results of a run are right; "" if it has none."""
+        return str(getattr(self._reporting(run), "RIGHT", ""))
 
     def rescorer(self, run: RecordedRun) -> Rescorer:
         """Return an object that computes the scores of a run again, to check them."""

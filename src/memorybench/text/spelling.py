@@ -39,10 +39,10 @@ def join_names(known: Collection[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
-def join_choices(names: Sequence[str]) -> str:
-    """Return the names as `hosted, local or docker`."""
+def join_choices(names: Sequence[str], word: str = "or") -> str:
+    """Return the names as `hosted, local or docker`; `word` joins the last one."""
     *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 @lru_cache(maxsize=1024)

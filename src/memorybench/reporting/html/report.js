@@ -20,7 +20,7 @@ if (form) {
       row.hidden = !matches;
       count += matches;
     });
-    shown.textContent = count + " of " + rows.length + " questions";
+    shown.textContent = count + " of " + rows.length + " " + shown.dataset.noun;
   };
   form.hidden = false;
   outcomes.forEach((one) => {

@@ -25,6 +25,7 @@ from memorybench.text.spelling import camel
 
 from .measures import MEASURES, REVERSED, measures
 
+RIGHT = "Right: the answer was judged correct."
 MAIN_MEASURES = (
     "recall_accuracy",
     "hallucinated_memory_rate",

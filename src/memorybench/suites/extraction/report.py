@@ -174,6 +174,8 @@ MEANINGS = {
     "keep_done": "facts to keep that were left alone",
     "duplicates": "facts that repeat another",
 }
+CASE_NOUN = "case"
+RIGHT = "Right: every expected fact was written, and nothing else."
 MAIN_MEASURES = ("precision", "recall", "f1", "conflict_resolution", "minimalism")
 _COUNTS = ("hallucinated", "unexpected", "unlisted", "contradiction", "misfiled", "violations", "undecided")
 _MAX_FAILURES = 15

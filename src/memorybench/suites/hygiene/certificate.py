@@ -27,6 +27,9 @@ _NOT_WAITED = (
     "No time was waited for background jobs, which may bring a fact back later; --wait SECONDS gives them time."
 )
 
+CASE_NOUN = "step"
+RIGHT = "Right: the store passed the step."
+
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
     return MEASURES

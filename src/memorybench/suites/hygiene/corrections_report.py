@@ -20,6 +20,8 @@ from memorybench.suites.stored_run import StoredRun
 from .corrections import COLUMNS, CURRENT, Cell, Topic, answered
 from .corrections_plan import CELLS, MEANINGS, PLAY, measures
 
+CASE_NOUN = "case"
+RIGHT = "Right: the store was asked. The report says whether it returned the current statement."
 MAIN_MEASURES = tuple(MEANINGS)
 NOT_ASKED, NOT_SUPPORTED = "not asked", "not supported"
 _WORDS = (

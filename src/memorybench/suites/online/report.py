@@ -37,6 +37,8 @@ MEANINGS = {
     "written": "memories written per conversation",
     "succeeded": "searches or writes that did not fail",
 }
+CASE_NOUN = "operation"
+RIGHT = "Right: the search or write did not fail, and no judge found it wrong."
 MAIN_MEASURES = ("used", "found_any", "precision", "recall", "f1", "succeeded")
 _JUDGED_WRITES = ("precision", "recall", "f1", "keep_done", "duplicates", "hallucinated", "undecided")
 
@@ -158,7 +160,7 @@ def _failures(outcomes: Iterable[Outcome]) -> list[Cases]:
         if len(cases[kind]) < _MAX_CASES:
             why = failure_text(outcome)
             fields = _SHOWN[kind]
-            texts = tuple((label, str(getattr(shown, name))) for label, name in fields.items())
+            texts = tuple((label, str(getattr(shown, name)) or "–") for label, name in fields.items())
             names = (outcome.trial.case_id, outcome.trial.labels.get(DAY, outcome.status))
             cases[kind].append(Case(names, (*texts, ("why", why))))
     return [

@@ -74,6 +74,7 @@ def page(request: Request) -> Response:
             here="runs",
             place=place,
             run=run,
+            noun=suite_of(run).case_noun(run),
             question=question,
             view=view,
             gold=gold_turns(view.case) or (),

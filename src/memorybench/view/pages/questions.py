@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybench.suites.failures import FAILURE_REASONS, right_text
+from memorybench.suites.registry import suite_of
 from memorybench.view.index import LONGEST_TEXT, PAGE, UNEXPLAINED, Filter
 from memorybench.view.results import run_url
 
@@ -50,5 +51,6 @@ def page(request: Request) -> Response:
             types=index.values(own, "type"),
             benchmarks=index.values(own, "benchmark"),
             outcomes=OUTCOMES,
-            right=right_text(run.spec),
+            right=right_text(run),
+            noun=suite_of(run).case_noun(run),
         )
