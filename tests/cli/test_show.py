@@ -93,6 +93,16 @@ def test_the_screen_has_a_section_for_each_part(answered: Command) -> None:
     assert places == sorted(places)
 
 
+def test_the_reason_is_not_shown_again_if_it_is_the_reply_of_the_judge(answered: Command) -> None:
+    with_reason = {}
+    for outcome in answered("export", "r", "--format", "json").json:
+        said = answered("show", "r", outcome["item"], "--provider", outcome["provider"])
+        reply = said.out.partition("\nJudge reply\n")[2].split("\n")[0].strip()
+        if reply in ("yes", "no"):
+            with_reason[reply] = "\nWhy\n" in said.out
+    assert with_reason == {"yes": False, "no": True}  # a wrong answer is also attributed to the memory or the model
+
+
 def test_all_providers_are_a_table_with_a_command_that_works(
     answered: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,7 +143,7 @@ def test_a_valid_file_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert "results file, 1 run, " in said
     assert "well-formed, 1 item\n" in said
-    assert 'provider config "mine" (hosted); set MINE_KEY' in said
+    assert 'mine.yaml: valid provider config "mine" (hosted); set MINE_KEY' in said
 
 
 @pytest.mark.parametrize(

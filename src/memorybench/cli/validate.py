@@ -64,7 +64,7 @@ def describe_file(path: Path) -> str:
     if is_database(path):
         return describe_database(path)
     if is_config(path):
-        return describe_config(load(path))
+        return f"valid {describe_config(load(path))}"
     described = _described_by_suite(path, first_members(path))  # a large dataset is not loaded as a whole
     if described is not None:
         return described

@@ -156,6 +156,8 @@ def asked_sections(trial: CaseTrial) -> list[Section]:
         )
         sections.append(Text("Context", f"{count}it begins:\n{shown.context}"))
     why = shown.reason or not_found_text(trial.outcome)
+    if why in [_reply(step.result).partition("\n")[0] for step in trial.named("judge")]:
+        why = ""  # the section with the judge's reply has it
     return [*sections, *([trial.text("Why", why)] if why else [])]
 
 
