@@ -53,7 +53,6 @@ def test_the_prompt_shows_the_model_no_gold() -> None:
         json.dumps(LEARNED),
         f"```json\n{json.dumps(LEARNED, indent=2)}\n```",
         f"```\n{json.dumps(LEARNED)}\n```\n",
-        f"<think>A dog, so pets.</think>\n{json.dumps(LEARNED)}",
     ],
 )
 def test_json_may_be_in_a_code_fence(contents: str) -> None:

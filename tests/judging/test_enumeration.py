@@ -61,7 +61,6 @@ def outcomes(folder: Path) -> list[Outcome]:
         GOOD,
         f"```json\n{GOOD}\n```",
         f"```\n{GOOD}\n```",
-        f"<think>They sell {{things}}.</think>\n{GOOD}",
         f"  {GOOD}\n",
     ],
 )
@@ -76,7 +75,6 @@ def test_a_list_of_facts_is_read(reply: str) -> None:
         f"Here:\n```json\n{GOOD}\n```\nAnything else?",
         f"Here you are: {GOOD}",
         f"{GOOD}\nAnything else?",
-        f"<think>Or {GOOD}?</think>\nHere:\n```\n{GOOD}\n```",
     ],
 )
 def test_a_list_within_a_text_is_read_and_noted(reply: str) -> None:

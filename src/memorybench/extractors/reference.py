@@ -80,20 +80,13 @@ class ReferenceExtractor(ExtractorType):
         where = f"{self.subject.name}: {completion.model}"
         if completion.finish in _UNFINISHED:
             raise Malformed(f"{where}: {_UNFINISHED[completion.finish]} at {preview(completion.text[-60:])}")
-        reply = _without_fence(_without_thoughts(completion.text).strip())
+        reply = _without_fence(completion.text.strip())
         if reply.strip("\"'`*. \n").casefold() == UNCHANGED:
             return deepcopy(existing)
         try:
             return find_memory(reply, where)
         except Malformed as malformed:
             raise Malformed(f"{malformed}; the reply was {preview(completion.text)}") from None
-
-
-def _without_thoughts(text: str) -> str:
-    """Return the text without its first `<think>…</think>` part."""
-    before, opened, rest = text.partition("<think>")
-    _, closed, after = rest.partition("</think>")
-    return before + after if opened and closed else text
 
 
 def _without_fence(text: str) -> str:

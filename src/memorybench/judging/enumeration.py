@@ -43,7 +43,6 @@ Reply with JSON and nothing else, such as {"facts": ["pricing: 20 dollars a mont
 Without any fact, reply {"facts": []}.
 """
 _ONCE_MORE = '\nYour last reply could not be read. Reply with one JSON object {"facts": ["category: fact", …]} only.\n'
-_THOUGHT = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.DOTALL)
 _FENCED = re.compile(r"```(?:json)?\s(.*)```", re.DOTALL)
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -97,8 +96,7 @@ def read_facts(completion: Completion) -> Enumerated:
     Raise Unreadable for any other reply.
     """
     check_finished(completion.text, completion.finish, "a list of facts")
-    thought = _THOUGHT.match(completion.text) if "</" in completion.text else None
-    text = completion.text[thought.end() if thought else 0 :].strip()
+    text = completion.text.strip()
     block = _FENCED.fullmatch(text)
     reply, in_text = _decoded(block[1] if block else text), False
     if reply is None:

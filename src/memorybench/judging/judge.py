@@ -15,12 +15,13 @@ from memorybench.core.questions import Choice, Question
 from memorybench.core.records import Record
 from memorybench.core.trials import Subject
 from memorybench.text.normalisation import plain
+from memorybench.text.reasoning import without_reasoning
 from memorybench.text.sanitize import preview, sanitize, shorten
 
 from .asking import ask_judge
 from .choices import read_choice
 from .prompts import DEFAULT, ORDER, RUBRIC_ITEM, JudgePrompt, JudgePrompts
-from .verdicts import read_item_score, read_verdict
+from .verdicts import check_finished, read_item_score, read_verdict
 
 _VERDICT = r"[\"'“‘(]?(?:yes|no|correct|incorrect|true|false|right|wrong)\b[\"'”’)]?"
 _JUDGE = r"(?:judge|grader|evaluator|examiner|scorer|assessor|marker|reviewer)"
@@ -206,8 +207,8 @@ def _read_yes_or_no(question: Question, reply: Completion) -> dict[str, Any]:
 
 def _read_option(question: Question, reply: Completion) -> dict[str, Any]:
     """Parse the option that the response chose, as the judge says. The response is right if it is the gold answer."""
-    text = reply.text.rpartition("</think>")[2]
-    label = read_choice(text, (*question.choices, _NEITHER)) if reply.finish == "stop" else None
+    check_finished(reply.text, reply.finish, "A, B or neither")
+    label = read_choice(without_reasoning(reply.text), (*question.choices, _NEITHER))
     if label is None:
         raise Unreadable(
             f"invalid verdict of the judge: {preview(reply.text)}; expected the option that was chosen: A, B or neither"
@@ -242,7 +243,7 @@ def reread_verdict(verdict: Verdict) -> bool:
         return score == verdict.score and verdict.correct == (score == 1.0)
     if verdict.choice:
         options = (Choice("A", "A"), Choice("B", "B"), _NEITHER)
-        return read_choice(reply.rpartition("</think>")[2], options) == verdict.choice
+        return read_choice(without_reasoning(reply), options) == verdict.choice
     return read_verdict(reply) == verdict.correct
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.files.json_text import decode
 from memorybench.text.normalisation import plain, tidy
+from memorybench.text.reasoning import without_reasoning
 from memorybench.text.sanitize import preview
 
 _UNDECIDED = re.compile(
@@ -74,7 +75,6 @@ _UNFINISHED = {"length": "was cut off", "filter": "was filtered", "tools": "call
 _JSON_VERDICTS = frozenset(("verdict", "correct", "is_correct", "label", "answer", "judgment", "judgement"))
 _JSON_REMARKS = frozenset(("reason", "reasoning", "explanation", "rationale"))
 
-_THOUGHT_ENDS = re.compile(r"</(?:think|thinking|reasoning)>")
 _FENCED = re.compile(r"(?:[^\n{`]{0,80}:\s*)?```\w*\s(.*?)```", re.DOTALL)
 _TAGS = re.compile(r"</?(?:answer|verdict|judge?ment|b|strong|em|i|p)>")
 _MARKUP = re.compile(r"[*_`]|(?<!~)~(?!~)|\\boxed\{|\}(?=\$?$)")  # ~~struck out~~ text keeps its marks and is not read
@@ -122,7 +122,7 @@ def check_finished(reply: str, finish: str, expected: str) -> None:
 def _inner_text(reply: str, finish: str, expected: str) -> str:
     """Return a reply without its reasoning and without a code fence around it."""
     check_finished(reply, finish, expected)
-    text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()  # some servers omit the opening tag
+    text = without_reasoning(plain(reply)).strip()
     fenced = _FENCED.fullmatch(text)
     return (fenced[1] if fenced else text).strip()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
+from memorybench.text.reasoning import without_reasoning
 
 from .presets import ModelAddress, Options
 from .prices import Usage
@@ -66,9 +67,10 @@ class OpenAIModel:
             raise reply.malformed('the reply has no "choices"')
         choice = members(choices[0])
         message = members(choice.get("message"))
-        text = _text(message.get("content"))
-        if text is None:
+        content = _text(message.get("content"))
+        if content is None:
             raise reply.malformed('the reply has no text at "choices[0].message.content"')
+        text = without_reasoning(content).strip() if "</" in content else content
         finish, refusal = choice.get("finish_reason"), message.get("refusal")
         if not text and isinstance(refusal, str) and refusal:
             text, finish = refusal, "filter"

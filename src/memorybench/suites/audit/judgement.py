@@ -130,11 +130,12 @@ async def scores_of(
     if not judgement.correct and names_stale(probe, response):
         scores.append(Score(name="miss_stale", value=1.0))
     elif not judgement.correct:
-        is_silent = False if probe.abstain else await is_declined(steps, judge, probe, response)
-        if is_silent is not None and probe.type == "recall":
-            scores.append(Score(name="answered", value=float(not is_silent)))
-        if is_silent is False and not probe.options:
-            scores.append(Score(name="miss_invented", value=1.0))
+        if not probe.options:
+            is_silent = False if probe.abstain else await is_declined(steps, judge, probe, response)
+            if is_silent is not None and probe.type == "recall":
+                scores.append(Score(name="answered", value=float(not is_silent)))
+            if is_silent is False:
+                scores.append(Score(name="miss_invented", value=1.0))
         scores += of_evidence
     if probe.abstain:
         scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
