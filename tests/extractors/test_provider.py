@@ -133,6 +133,19 @@ def test_memory_without_blocks_gets_none(existing: Any, memories: list[str]) -> 
     assert looked_at(Rewriter(["Lives in Bristol", "Dog"] if existing else ["Dog"]), existing) == memories
 
 
+@pytest.mark.parametrize("listed", ["No longer drinks coffee", "They said that this is untrue: drinks coffee"])
+def test_a_memory_that_ends_like_an_old_fact_is_new(listed: str) -> None:
+    assert looked_at(Rewriter([listed]), ["drinks coffee"]) == [listed]
+
+
+def test_a_text_of_several_lines_is_unchanged_if_the_store_still_has_it(tmp_path: Path) -> None:
+    existing = {"profile": "Lives in Bristol.\n\nHas a dog. ", "goals": ["Run 5 km"]}
+    memory = ask(over(Bm25.open_file(tmp_path / "store.db"), []), existing)
+    assert {name: memory[name] for name in existing} == existing
+    assert memory["memories"] == [f"{turn.role}: {turn.content}" for turn in CONVERSATION]
+    assert looked_at(Rewriter(["profile: Lives in Bristol."]), existing)["memories"] == ["profile: Lives in Bristol."]
+
+
 def test_nothing_is_added_for_an_empty_memory() -> None:
     provider = Rewriter([])
     assert looked_at(provider, {"pets": []}) == {"pets": []}

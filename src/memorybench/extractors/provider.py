@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,8 @@ MEMORIES = "memories"
 """The name of the block for memories that the provider returns and that were not in the old memory."""
 
 BEFORE, CONVERSATION = "before", "conversation"
+_LEAD, _LINE_END = r"^(?:[-*•] )?(?:\[[^\]\n]*\] )?(?:user: )?", r"[^\S\n]*$\n?"
+"""What a store may put before a fact: a bullet, a date in brackets, and the role that it was added with."""
 
 
 class ProviderExtractor(ExtractorType):
@@ -92,16 +95,18 @@ def _to_state(existing: MemoryState, memories: Sequence[Memory]) -> MemoryState:
 
     The new memories are in a block with the name MEMORIES, or at the end if the old memory has no blocks.
     """
-    lines = [line.rstrip() for memory in memories for line in memory.content.splitlines()]
-    # a store may put something before a fact, such as a date
-    facts = {fact for fact in leaves(existing) if any(line.endswith(_sentence(*fact)) for line in lines)}
-    sentences = tuple(_sentence(*fact) for fact in facts)
+    patterns = {
+        fact: re.compile(f"{_LEAD}{re.escape(_sentence(*fact).strip())}{_LINE_END}", re.MULTILINE)
+        for fact in leaves(existing)
+    }
+    contents = [memory.content for memory in memories]
+    facts = {fact for fact, pattern in patterns.items() if any(map(pattern.search, contents))}
     others = []
-    for memory in memories:
-        # line by line, because some stores put several turns into one memory
-        new_lines = [line for line in memory.content.splitlines() if not line.rstrip().endswith(sentences)]
-        if new := "\n".join(new_lines).strip():
-            others.append(new)
+    for text in contents:  # some stores put several turns into one memory
+        for pattern in patterns.values():
+            text = pattern.sub("", text)
+        if text.strip():
+            others.append(text.strip())
     remaining = _keep_facts(existing, facts)
     if isinstance(remaining, dict):
         return {**remaining, MEMORIES: others} if others else remaining
