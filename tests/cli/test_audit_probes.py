@@ -579,3 +579,12 @@ def test_a_file_that_is_read_is_not_replaced_and_flags_have_an_effect(
     said = command("audit", "probes", "mine.json", *arguments)
     assert (said.code, said.err.split(": ")[1]) == (2, where)
     assert {file.name: file.read_bytes() for file in command.folder.iterdir()} == before
+
+
+def test_an_outdated_answer_is_an_answer(command: Command, stub: Stub, probes: list[dict[str, Any]]) -> None:
+    recalls = [probe for probe in probes if probe["type"] == "recall"][:4]
+    write(command.folder / "probes.jsonl", [probe | {"stale": ["Atlantis"]} for probe in recalls])
+    stub.always(completion("Atlantis", model=""))
+    words = ("--model", "gpt-4o", "--judge-model", "none", "--probes", "probes.jsonl", "--json")
+    metrics = command("audit", str(SAMPLE), *words).json["metrics"]
+    assert (metrics["recallAccuracy"], metrics["answeringRate"]) == (0, 1)

@@ -127,7 +127,8 @@ async def scores_of(
     scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *of_context]
     if judge is not None and not judgement.by_judge:
         scores.append(Score(name=BY_CODE, value=1.0))
-    if not judgement.correct and names_stale(probe, response):
+    is_stale = not judgement.correct and names_stale(probe, response)
+    if is_stale:
         scores.append(Score(name="miss_stale", value=1.0))
     elif not judgement.correct:
         if not probe.options:
@@ -139,7 +140,7 @@ async def scores_of(
         scores += of_evidence
     if probe.abstain:
         scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
-    elif probe.type == "recall" and judgement.correct:
+    elif probe.type == "recall" and (judgement.correct or is_stale):
         scores.append(Score(name="answered", value=1.0))
     return scores
 
