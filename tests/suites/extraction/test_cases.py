@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
 from memorybench.suites.extraction.findings import findings_of, match_output
 from memorybench.suites.extraction.mutants import mutants_of, run_mutants
@@ -352,14 +353,8 @@ GHENT = {"family": {"Paul": ["Likes tea a lot", "Lives in Ghent now"]}}
         ({"family": {"Paul": ["Likes tea a lot"]}}, GHENT, "family: Lives in Ghent now"),
         ({"family": {"Paul": ["Likes tea a lot"]}}, GHENT, "Paul: lives in ghent now"),
         ({}, {"diet": ["Eats Fish daily"]}, "diet: eats fish daily"),
-        ({"diet": ["Eats no Fish"]}, {"diet": ["eats no fish", "Has a Dog"]}, "diet: Has a dog"),
-        (
-            {"home": ["Lives in Bristol"]},
-            {"profile": {"home": ["Lives in Bristol"]}, "pets": ["Has a dog called Rex"]},
-            "pets: Has a dog called Rex",
-        ),
     ],
-    ids=["outer key", "inner key in another case", "another case", "kept in another case", "moved"],
+    ids=["outer key", "inner key in another case", "another case"],
 )
 def test_a_fact_may_be_listed_in_any_case_and_under_any_key_of_its_path(
     before: Any, after: Any, listed: str, tmp_path: Path
@@ -372,12 +367,12 @@ def test_a_fact_may_be_listed_in_any_case_and_under_any_key_of_its_path(
 def test_a_listed_fact_that_differs_in_case_only_is_an_update(tmp_path: Path) -> None:
     change = put(
         existing_memory={"plant": ["Produces 3 mW", "Is in Bath"]},
-        expected_output={"plant": ["Produces 3 MW", "Is in bath"]},
+        expected_output={"plant": ["Produces 3 MW", "Is in Bath"]},
         expected_facts=["plant: Produces 3 MW"],
         superseded=["plant: Produces 3 mW"],
     )
     (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
-    assert [fact.text for fact in case.gold.targets] == ["Is in bath", "Produces 3 MW", "Produces 3 mW"]
+    assert [fact.text for fact in case.gold.targets] == ["Is in Bath", "Produces 3 MW", "Produces 3 mW"]
     assert (case.gold.valid, case.gold.replaces) == (2, {0: 0})
 
 
@@ -390,15 +385,15 @@ def test_a_listed_change_of_case_may_begin_with_its_key(memory: Any, listed: str
     assert (case.gold.kept, len(case.gold.added)) == ((), 1)
 
 
-def test_a_fact_whose_case_changed_is_kept_if_the_same_text_is_listed_under_another_key(tmp_path: Path) -> None:
-    change = put(
-        existing_memory={"home": ["Is in Bath"], "work": ["Pays well"]},
-        expected_output={"home": ["Is in bath"], "work": ["Pays well", "Is in bath"]},
-        expected_facts=["work: Is in bath"],
-        superseded=[],
-    )
-    (case,) = load_cases(write(tmp_path, edited(FAMILY, change)))
-    assert [str(fact) for fact in case.gold.targets] == ["home: Is in bath", "work: Pays well", "work: Is in bath"]
+@pytest.mark.parametrize(
+    "after", [{"diet": ["eats no fish"]}, {"profile": {"diet": ["Eats no Fish"]}}], ids=["other case", "other path"]
+)
+def test_a_kept_fact_is_written_as_in_the_memory_before(after: Any, tmp_path: Path) -> None:
+    change = put(existing_memory={"diet": ["Eats no Fish"]}, expected_output=after, expected_facts=[], superseded=[])
+    with pytest.raises(BadInput) as refused:
+        load_cases(write(tmp_path, edited(FAMILY, change)))
+    assert refused.value.where.endswith("expected_output")
+    assert "as in existing_memory" in refused.value.remedy
 
 
 def test_a_removed_fact_may_be_listed_under_any_key_of_its_path(tmp_path: Path) -> None:

@@ -473,17 +473,6 @@ def test_free_text_that_may_hold_several_facts_is_undecided(tmp_path: Path) -> N
         assert findings.fp_open >= 3
 
 
-def test_a_fact_that_loses_its_path_and_changes_its_case_is_kept(tmp_path: Path) -> None:
-    values = {
-        **CHATTING,
-        "existing_memory": {"pets": ["Has a Dog called Rex"]},
-        "expected_output": ["Has a dog called Rex"],
-        "must_not_store": [],
-    }
-    one = case(values, tmp_path)
-    assert (len(one.gold.kept), one.gold.added, one.gold.removed) == (1, (), ())
-
-
 def changed(tmp_path: Path, before: object, after: object, added: list[str], removed: list[str]) -> ExtractionCase:
     values = {**CHANGING, "existing_memory": before, "conversation": "User: Hello.", "expected_output": after}
     return case({**values, "expected_facts": added, "superseded": removed}, tmp_path)

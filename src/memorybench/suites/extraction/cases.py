@@ -36,7 +36,7 @@ class ExtractionCase(Case):
 
     @cached_property
     def gold(self) -> Gold:
-        return gold_of(self.existing_memory, self.expected_output, self.expected_facts)
+        return gold_of(self.existing_memory, self.expected_output)
 
 
 class _TurnInFile(Record):
@@ -118,7 +118,7 @@ def _case(row: Document) -> ExtractionCase:
     conversation = _conversation(row, written)
     for name in ("existing_memory", "expected_output"):
         _check_memory(row, name, getattr(written, name))
-    gold = gold_of(written.existing_memory, written.expected_output, written.expected_facts)
+    gold = gold_of(written.existing_memory, written.expected_output)
     _check_facts(row, written, gold)
     _check_superseded(row, written, gold)
     _check_must_not_store(row, written)
@@ -215,7 +215,7 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
                 row.where("expected_output"),
                 f"the new fact {preview(str(fact))} is missing from expected_facts",
                 expected="every new fact in expected_output and in expected_facts",
-                remedy="add it to expected_facts, or remove it from expected_output",
+                remedy="add it to expected_facts, or write it as in existing_memory if it is kept",
             )
 
 

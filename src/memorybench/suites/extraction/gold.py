@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from memorybench.files.located import DEEPEST
-from memorybench.judging.facts import MemoryFact, categories_of, fact_from, facts_of, without_sole_owner
-from memorybench.judging.matching import Grid, Pair, likeness, match, one_to_one, refers_to
+from memorybench.judging.facts import MemoryFact, categories_of, facts_of, without_sole_owner
+from memorybench.judging.matching import Grid, likeness, match, one_to_one
 from memorybench.judging.normal_form import normal_form, unify_characters
 
 _SHORTEST_SECRET = 6
@@ -54,15 +54,11 @@ def _with_sorted_keys(memory: Any, depth: int = 0) -> Any:
     return [_with_sorted_keys(one, depth + 1) for one in memory] if isinstance(memory, list | tuple) else memory
 
 
-def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
-    """Compare the memory before a conversation with the one expected after it, and return the expected change.
-
-    A fact of which only upper and lower case or the path changed is kept, except if the new one is in `listed`
-    ("category: fact").
-    """
+def gold_of(existing: Any, expected: Any) -> Gold:
+    """Compare the memory before a conversation with the one expected after it, and return the expected change."""
     categories = categories_of(existing)
     before, after = without_sole_owner(recorded_facts(existing), recorded_facts(expected))
-    pairs = one_to_one([*match(Grid(before, after)).pairs.items(), *_moves(before, after, listed)])
+    pairs = match(Grid(before, after)).pairs
     added = tuple(fact for index, fact in enumerate(after) if index not in pairs.values())
     removed = tuple(fact for index, fact in enumerate(before) if index not in pairs)
     return Gold(
@@ -77,31 +73,6 @@ def gold_of(existing: Any, expected: Any, listed: Iterable[str] = ()) -> Gold:
 def identical_pairs(references: Sequence[MemoryFact], facts: Sequence[MemoryFact]) -> Mapping[int, int]:
     """Pair references with the facts that they name, by index. Facts in the same words and category are preferred."""
     return match(Grid(references, facts, by_reference=True)).pairs
-
-
-def _moves(before: Sequence[MemoryFact], after: Sequence[MemoryFact], listed: Iterable[str]) -> list[Pair]:
-    """Return the pairs of facts that may be one fact whose upper and lower case, or whose path in the memory, changed.
-
-    A path may only have become longer or shorter at its beginning, and no other fact may be on the new path before, or
-    on the old one after. Otherwise a fact about the user may have become one about a sister, as a fact in `listed`
-    has.
-    """
-    old_paths, new_paths = {fact.path for fact in before}, {fact.path for fact in after}
-    lines = filter(None, map(fact_from, listed))
-    references = [fact for line in lines for fact in facts_of({line.category: [line.text]})]
-    moves = []
-    for one, other in Grid(before, after, by_reference=True).same:
-        old, new = before[one].path, after[other].path
-        shorter, longer = sorted((old, new), key=len)
-        is_moved = longer[len(longer) - len(shorter) :] == shorter and old not in new_paths and new not in old_paths
-        text = normal_form(after[other].text_alone)
-        is_listed = any(
-            normal_form(reference.text_alone) == text and refers_to(reference, after[other]) for reference in references
-        )
-        is_alike = before[one].attributes == after[other].attributes
-        if is_alike and (old == new or is_moved) and not is_listed:
-            moves.append((one, other))
-    return moves
 
 
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
