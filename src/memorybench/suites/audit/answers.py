@@ -168,12 +168,12 @@ def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) ->
     answers, language = list(answers), "en" if is_english else language_of(question)
     if language in _NUMBER_WORD_LANGUAGES and any(map(str.isdigit, "".join(answers))):
         question = f"{question} {' '.join(_spoken_numbers(question, language))}"
-    if language in STOP_WORDS_BY_LANGUAGE:
-        return any(_leaks_inflected(question, answer, language) for answer in answers)
-    asked = [word for word in tokens(question) if word not in AUDIT_STOP_WORDS]
+    asked = _content_words(question, language)
     return any(
         _leaks_unspaced(question, answer)
-        or _tell_answer(_spaced_words(answer), lambda word: any(_alike(word, other) for other in asked))
+        or _tell_answer(
+            _content_words(answer, language), lambda one: any(_alike(one, other, language) for other in asked)
+        )
         for answer in answers
     )
 
@@ -203,46 +203,36 @@ def _tell_answer(words: Iterable[str], is_asked: Callable[[str], bool]) -> bool:
     return bool(shared) and not (numbers and shared == words - numbers)
 
 
-def _leaks_inflected(question: str, answer: str, language: str) -> bool:
-    """Return whether a question in German, French or Spanish has a word of the answer, inflected or in a compound.
-
-    A word of the question that is only the end of a compound in the answer does not count: Straße and Lindenstraße.
-    """
-    asked, told = (_content_stems(text, language) for text in (question, answer))
-    return _tell_answer(told, lambda one: any(_are_inflected(one, other) for other in asked))
-
-
-def _are_inflected(one: str, other: str) -> bool:
-    """Return whether two stems are the same in another inflection, or the first one is a part of the other."""
-    return (
-        one == other
-        or (len(one) >= _SHORTEST_PART and other.endswith(one))
-        or (len(one) >= _SHORTEST_START and other.startswith(one))
-        or (len(other) >= _SHORTEST_PART and one.startswith(other))
-        or _share_beginning(one, other)
-    )
-
-
-def _content_stems(text: str, language: str) -> set[str]:
+def _content_words(text: str, language: str) -> set[str]:
     """Return the stems of the content words, without accents; in French also without an elided article."""
-    parts = {part for token in tokens(text) for part in token.split("'")}
+    stop_words = STOP_WORDS_BY_LANGUAGE.get(language, AUDIT_STOP_WORDS)
+    parts = {part for token in tokens(text) for part in (token.split("'") if language == "fr" else [token])}
+    words = parts - stop_words - (set("".join(unspaced_runs(plain(text)))) - set("0123456789"))
     return {
-        without_accents(stem(part, language)) for part in parts if part and part not in STOP_WORDS_BY_LANGUAGE[language]
+        without_accents(stem(word, language if language in STOP_WORDS_BY_LANGUAGE else "en")) for word in words if word
     }
 
 
-def _share_beginning(one: str, other: str) -> bool:
-    """Return whether two stems have the same beginning, such as Francia and francesa."""
-    needed = max(_SHORTEST_PART + 1, math.ceil(0.75 * min(len(one), len(other))))
-    return len(one) >= needed and one[:needed] == other[:needed]
+def _alike(one: str, other: str, language: str) -> bool:
+    """Return whether a stem of an answer and one of the question have the same origin, or one is a part of the other.
+
+    In German, French and Spanish, a word of the question that is only the end of a compound in the answer does not
+    count (Straße and Lindenstraße), and four equal letters at the beginning are too few.
+    """
+    if one == other or not (one.isalpha() and other.isalpha()):
+        return one == other
+    is_strict = language not in STOP_WORDS_BY_LANGUAGE
+    needed = _PART if is_strict else max(_PART + 1, math.ceil(0.75 * min(len(one), len(other))))
+    return (
+        (len(one) >= _PART and other.endswith(one))
+        or (len(one) >= _START and other.startswith(one))
+        or (len(other) >= _PART and (one.startswith(other) or (is_strict and one.endswith(other))))
+        or (len(one) >= needed and one[:needed] == other[:needed])  # Francia and francesa
+    )
 
 
-_SHORTEST_START, _SHORTEST_PART = 3, 4
-
-
-def _spaced_words(text: str) -> list[str]:
-    unspaced = set("".join(unspaced_runs(plain(text)))) - set("0123456789")
-    return [word for word in tokens(text) if word not in AUDIT_STOP_WORDS and word not in unspaced]
+_START, _PART = 3, 4
+"""The fewest letters of a word at the beginning, and of one elsewhere in another word, that make the two alike."""
 
 
 def _leaks_unspaced(question: str, answer: str) -> bool:
@@ -267,11 +257,3 @@ def _leaks_unspaced(question: str, answer: str) -> bool:
 
 _NUMERALS = re.compile("[0-9一二三四五六七八九十百千万亿两零〇]+")
 _LONGEST_MEASURE_WORD = 2
-
-
-def _alike(word: str, other: str) -> bool:
-    """Return whether two words are similar, such as Canada and Canadian, notes and notebook, walk and sidewalk."""
-    if word == other or stem(word) == stem(other):
-        return True
-    shorter, longer = sorted((word, other), key=len)
-    return len(shorter) >= 4 and word.isalpha() and other.isalpha() and (word[:4] == other[:4] or shorter in longer)
