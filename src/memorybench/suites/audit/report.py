@@ -11,6 +11,7 @@ from memorybench.core.measures import Metric
 from memorybench.core.report_sections import Case, Cases, Notes, Report, Table, text_column
 from memorybench.core.trials import Outcome, Trial
 from memorybench.journal.rows import Run
+from memorybench.judging.canaries import take_turns
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
 from memorybench.suites.failures import Failures, reason_table
@@ -265,21 +266,16 @@ def _question(trial: Trial) -> tuple[str, str, str]:
     return trial.benchmark, trial.subject.name, probe
 
 
-def _select_worst(wrong: Iterable[Outcome]) -> list[Outcome]:
+def _select_worst(wrong: Sequence[Outcome]) -> list[Outcome]:
     """Select failures to show: equally many of each kind, most severe kind first, from many conversations."""
-    seen: Counter[tuple[str, str]] = Counter()
-    ranked = []
-    for outcome in wrong:
-        kind = outcome.trial.labels.get("probe_type", "")
-        severity = _SEVERITY.index(kind) if kind in _SEVERITY else len(_SEVERITY)
-        ranked.append((seen[kind, outcome.trial.cluster], severity, outcome))
-        seen[kind, outcome.trial.cluster] += 1
-    selected: dict[int, list[Outcome]] = {}
-    for _, severity, outcome in sorted(ranked, key=lambda row: row[:2]):
-        same = selected.setdefault(severity, [])
-        if len(same) < _MAX_FAILURES // len(_SEVERITY):
-            same.append(outcome)
-    return [outcome for severity in sorted(selected) for outcome in selected[severity]]
+    selected: list[Outcome] = []
+    for kind in _SEVERITY:
+        by_conversation: dict[str, list[Outcome]] = {}
+        for outcome in wrong:
+            if outcome.trial.labels.get("probe_type") == kind:
+                by_conversation.setdefault(outcome.trial.cluster, []).append(outcome)
+        selected += take_turns(*by_conversation.values())[: _MAX_FAILURES // len(_SEVERITY)]
+    return selected
 
 
 def _audit_result(run: StoredRun, outcomes: Iterable[Outcome]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from memorybench.files.validation import validated
 from memorybench.judging.facts import MemoryFact, fact_from, facts_of
 from memorybench.judging.matching import is_same, refers_to, repeats
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import nearest, suggestion
+from memorybench.text.spelling import suggestion
 
 from .gold import Gold, find_stored, gold_of, identical_pairs
 from .transcripts import turns_of
@@ -61,6 +61,10 @@ class _CaseInFile(Record):
     """
 
 
+class _CasesFile(Record):
+    cases: Any
+
+
 def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
     """Read cases from a JSON list, `{"cases": […]}`, JSONL or YAML. Raise BadInput at the first invalid case."""
     cases: list[ExtractionCase] = []
@@ -81,20 +85,7 @@ def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
 
 def _rows(document: Document) -> list[Document]:
     if isinstance(document.value, dict):
-        others = document.value.keys() - {"cases"}
-        if "cases" not in document.value:
-            close = nearest("cases", document.value)
-            raise BadInput(
-                document.where(),
-                'missing key "cases"',
-                expected='a list of cases, or {"cases": [...]}',
-                remedy=f'rename {preview(close)} to "cases"' if close else 'put the cases in a list under "cases"',
-            )
-        if others:
-            key = min(others)
-            raise BadInput(
-                document.where(key), f"unknown key {preview(key)}", expected='only "cases"', remedy="remove it"
-            )
+        validated(document, _CasesFile)
         document = document.at("cases")
     if not isinstance(document.value, list):
         raise BadInput(
