@@ -27,7 +27,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from .facts import MemoryFact, normal_category, spelling
-from .normal_form import normal_form
+from .normal_form import folded
 
 Path = tuple[str, ...]
 Pair = tuple[int, int]
@@ -74,16 +74,12 @@ def refers_to(reference: MemoryFact, fact: MemoryFact) -> bool:
     Upper and lower case and a final full stop do not count. If only one of the two has a category, the category is
     ignored, but a text of one or two words says too little, and the result is False.
     """
-    text = _reference_text(reference)
-    if text != _reference_text(fact):
+    text = folded(reference.text_alone)
+    if text != folded(fact.text_alone):
         return False
     if reference.categories and fact.categories:
         return fact.is_under(reference.category) or reference.is_under(fact.category)
     return bool(reference.categories) == bool(fact.categories) or len(text.split()) > _FEW_WORDS
-
-
-def _reference_text(fact: MemoryFact) -> str:
-    return normal_form(fact.text_alone).lower().removesuffix(".")
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
@@ -134,7 +130,7 @@ class Grid(Struct, frozen=True, dict=True):
         return [(g, f) for g, fact in enumerate(self.gold) for f in places.get(self._text(fact), ())]
 
     def _text(self, fact: MemoryFact) -> str:
-        return _reference_text(fact) if self.by_reference else fact.normal_text
+        return folded(fact.text_alone) if self.by_reference else fact.normal_text
 
     @cached_property
     def _decided(self) -> Mapping[Pair, Comparison]:

@@ -164,6 +164,11 @@ def normal_form(text: str) -> str:
     return text[:1].lower() + text[1:] if is_plain else text
 
 
+def folded(text: str) -> str:
+    """Return the normal form of a text in lower case, without a full stop at its end."""
+    return normal_form(text).lower().removesuffix(".")
+
+
 def _unify_numbers(text: str) -> str:
     for pattern in _DATES:
         text = pattern.sub(_iso_date, text)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from memorybench.files.located import DEEPEST
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of, without_sole_owner
 from memorybench.judging.matching import Grid, likeness, match, one_to_one
-from memorybench.judging.normal_form import normal_form, unify_characters
+from memorybench.judging.normal_form import folded, unify_characters
 
 _SHORTEST_SECRET = 6
 _AROUND_WORD = ".,;:\"'`“”‘’«»()[]{}"
@@ -81,13 +81,9 @@ def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
     The fact is the same text, or has it as a word, if the text is a secret: one word of letters and digits. Case does
     not count. A judge must decide whether a fact says the text in other words, or has a secret in another notation.
     """
-    words, forbidden = _words(text), _folded(text)
+    words, forbidden = _words(text), folded(text)
     secret = words[0] if len(words) == 1 and _is_secret(words[0]) else None
-    return next((fact for fact in facts if _folded(fact.text) == forbidden or secret in _words(fact.text)), None)
-
-
-def _folded(text: str) -> str:
-    return normal_form(text).lower().removesuffix(".")
+    return next((fact for fact in facts if folded(fact.text) == forbidden or secret in _words(fact.text)), None)
 
 
 def _words(text: str) -> list[str]:

@@ -27,7 +27,7 @@ from memorybench.judging.enumeration import STATED, WITHDRAWN, WRITTEN, list_fac
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import PROMPT, SUPPORT_PROMPT, EntailmentJudge
-from memorybench.judging.normal_form import normal_form
+from memorybench.judging.normal_form import folded
 from memorybench.judging.prompts import JudgePrompt
 from memorybench.suites.wiring import SizedRecords
 from memorybench.text.sanitize import preview, shorten
@@ -152,9 +152,9 @@ class TraceJudge(Struct, frozen=True):
             old = {new for _, new in Grid(before, listed).same}
             if old:
                 old -= {new for _, new in Grid(stated, listed).same}
-            texts = {_folded(fact) for fact in before} - {_folded(fact) for fact in stated}
+            texts = {folded(fact.text) for fact in before} - {folded(fact.text) for fact in stated}
             written = tuple(
-                [fact for place, fact in enumerate(listed) if place not in old and _folded(fact) not in texts]
+                [fact for place, fact in enumerate(listed) if place not in old and folded(fact.text) not in texts]
             )
         by_code = match(Grid(stated, written))
         gold = Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset())
@@ -265,10 +265,6 @@ def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching) -> Itera
             verdict={True: "yes", False: "no", None: None}[by_judge.grid.compare((gold, found)).says],
             note="code cannot decide this pair; label it yes or no",
         )
-
-
-def _folded(fact: MemoryFact) -> str:
-    return normal_form(fact.text).casefold().removesuffix(".")
 
 
 def _has_content(memory: Any) -> bool:
