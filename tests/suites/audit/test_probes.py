@@ -765,10 +765,10 @@ def test_an_age_is_asked_for_the_day_on_which_it_was_told(later: tuple[str, ...]
 
 
 @pytest.mark.parametrize("other", ["dog name", "favourite name"])
-def test_an_attribute_of_one_word_is_not_part_of_a_longer_one(other: str) -> None:
+def test_an_attribute_is_not_asked_beside_one_with_more_words(other: str) -> None:
     own = fact("f1", "The name of the user is Ines", subject="user", attribute="name", value="Ines")
     more = fact("f2", f"The {other} is Rex", subject="user", attribute=other, value="Rex")
-    assert "Ines" in questions(probes_of(conversation(own, more))).values()
+    assert list(questions(probes_of(conversation(own, more))).values()) == ["Rex"]
 
 
 @pytest.mark.parametrize("asked", ["What is your dog's name? I would love to know.", "And the name of your dog?"])

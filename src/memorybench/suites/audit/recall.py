@@ -43,8 +43,6 @@ _BEFORE_VERB = re.compile(
 """Text before a word that shows that the word is a verb. The list is short: some verbs are not recognised."""
 
 _Parts = tuple[frozenset[str], ...]
-_OF_SEVERAL = frozenset(stems("first second third other another old older new newer younger spare"))
-"""The stems of words that tell things of one kind apart, such as `first` boat and `other` boat."""
 
 
 class AskableFact(Struct, frozen=True):
@@ -260,14 +258,12 @@ class Material(Struct, frozen=True, dict=True):
         """Return whether another thing of the same kind has another value, as `user's second dog` beside `user's dog`.
 
         The other fact has all words of subject and attribute of this fact, and more. `user's dog` is not a second
-        `user`, who is its owner. For an attribute of one word, the added words must tell things of one kind apart:
-        `first boat` is a second `boat`, but `favourite city` is not a second `city`.
+        `user`, who is its owner.
         """
         parts = _parts(fact)
         similar = min((self._topics_with[word] for part in parts for word in part), key=len, default={})
         return any(
             other != parts and len(other) == len(parts) and all(map(frozenset.issubset, parts, other))
-            and (len(parts[-1]) > 1 or other[-1] - parts[-1] <= _OF_SEVERAL)
             and values - {normalise(fact.value or "")}
             for other, values in similar.items()
         )  # fmt: skip
