@@ -78,7 +78,6 @@ REASONS = {
     "the facts do not answer one question": "about changed facts that do not answer one question",
     "the values do not differ": "about changed facts whose values are the same",
     "superseded": "about facts that were replaced by several others, or by one that had ended",
-    "tie": "about events at the same time",
     "told": "about absent facts that the conversation tells",
     "unanswerable": "without a turn that contains the answer",
     "undated": "about facts or events without a date, or in turns without one",
