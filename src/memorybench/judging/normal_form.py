@@ -17,12 +17,12 @@ from memorybench.text.normalisation import tidy
 from memorybench.text.sanitize import sanitize
 
 _UNITS = (
-    "cm centimeter centimeters centimetre centimetres Zentimeter centimètres centímetros 厘米",
-    "km kilometer kilometers kilometre kilometres Kilometer kilomètres kilómetros 公里 千米",
-    "mg milligram milligrams Milligramm milligrammes miligramos 毫克",
+    "cm centimeter centimeters centimetre centimetres Zentimeter centimètres centímetros",
+    "km kilometer kilometers kilometre kilometres Kilometer kilomètres kilómetros",
+    "mg milligram milligrams Milligramm milligrammes miligramos",
     "gram grams gramme grammes Gramm gramos",
-    "kg kilogram kilograms Kilogramm kilogrammes kilogramos 公斤 千克",
-    "ml milliliter milliliters millilitre millilitres Milliliter mililitros 毫升",
+    "kg kilogram kilograms Kilogramm kilogrammes kilogramos",
+    "ml milliliter milliliters millilitre millilitres Milliliter mililitros",
     "litre liter liters litres Liter litros",
     "°C degrees_Celsius Grad_Celsius degrés_Celsius grados_Celsius",
     "°F degrees_Fahrenheit Grad_Fahrenheit degrés_Fahrenheit grados_Fahrenheit",
@@ -31,8 +31,7 @@ _UNITS = (
 """The names of each unit. The first one replaces the others.
 
 Units with a second sense are left out: m, g, l, h, s, mm (millions), ms (manuscripts), TB (a disease), minutes (of a
-meeting), metros (trains), meters (devices), pouces (thumbs), Stunden (lessons), and Chinese units of one character,
-which begin other words.
+meeting), metros (trains), meters (devices), pouces (thumbs), Stunden (lessons), and Chinese units, which begin other words.
 """
 _QUOTED = re.compile(
     r"""
@@ -125,7 +124,6 @@ _NEXT_NUMBER = re.compile(r"\s*\d")
 """Matches text after a currency that belongs to the next number: "on 3.10 EUR 50"."""
 _CJK, _LAST_CJK = "\u2e80", "\ud7ff"
 """Scripts between these characters write no space after a unit."""
-_LONGEST_CJK_UNIT = 4
 
 
 def unify_characters(text: str) -> str:
@@ -207,13 +205,10 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     whole, word = found["unit"] or "", found["word"] or ""
     if found["sign"]:
         return _CURRENCIES[found["sign"]], whole
-    names = [word + (found["next"] or ""), word]
-    if word >= _CJK:
-        names += [word[:length] for length in range(_LONGEST_CJK_UNIT, 1, -1)]
-    for name in names:
+    for name in (word + (found["next"] or ""), word):
         unit, rest = _CURRENCIES.get(name) or _unit_names().get(name), whole.lstrip()[len(name) :]
         after = rest + found.string[found.end() :]
-        if unit and (name >= _CJK or not _GOES_ON.match(after)) and not _NEXT_NUMBER.match(after):
+        if unit and not _GOES_ON.match(after) and not _NEXT_NUMBER.match(after):
             return unit, rest
     return "", whole
 
