@@ -91,7 +91,7 @@ def test_hostile_texts_stay_text(recorded: Path, tmp_path: Path) -> None:
     markup = Markup(page)
     assert page.count(MARKER) > 50
     assert markup.tags <= {*TAGS.split(), "style"}
-    own = {"http-equiv", "hidden", "data-type", "data-marks", "data-column", "data-label"}
+    own = {"http-equiv", "hidden", "data-type", "data-marks", "data-noun", "data-column", "data-label"}
     assert markup.attributes.keys() <= {*ATTRIBUTES.split(), *own}
     assert not any(MARKER in script for script in markup.scripts)
     assert len(re.findall("<script", page)) == 1
