@@ -102,7 +102,9 @@ class CommandAgent:
             if output.failure:
                 raise ServiceError(f"{self._where}: the agent reported a failure: {output.failure}")
             if not output.text:
-                raise ServiceError(f"{self._where}: the agent ended without an answer")
+                raise ServiceError(
+                    f"{self._where}: the agent ended without an answer; if it gave one, correct its output.text"
+                )
         return AgentReply(
             text=output.text,
             transcript=transcript,

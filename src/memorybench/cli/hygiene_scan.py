@@ -21,7 +21,7 @@ _RESULTS = Path("hygiene-results")
 
 
 def add_scan(actions: Any) -> None:
-    scan = add_action(actions, "scan", "scan a memory for secrets, personal data and stale facts")
+    scan = add_action(actions, "scan", "scan a memory for secrets, personal data, injections and stale facts")
     scan.add_argument("paths", metavar="PATH", nargs="*", help="Read these files and folders")
     scan.add_argument("--store", metavar="NAME", help="Read the facts that this store lists")
     scan.add_argument("--user", metavar="NAME", help="With --store: list the facts of this user (default: user)")

@@ -41,7 +41,7 @@ class Shape:
         return tuple(str(value) for kind in self._kinds if get_origin(kind) is Literal for value in get_args(kind))
 
     def below(self, step: Step) -> Shape:
-        """Return the shape of the value at the key or index `step`."""
+        """Return the shape that the annotations give to the value at the key or index `step`."""
         slot = step if step in self.spellings else ""  # all items of a list or values of a mapping have one shape
         if slot not in self._below:
             self._below[slot] = Shape(*(inner for kind in self._kinds for inner in _members(kind, slot)))

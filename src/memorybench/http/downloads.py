@@ -39,7 +39,7 @@ async def download(http: Http, url: str, file: Path, *, cap: int, progress: Prog
                 async for piece in response.content.iter_any():
                     done += len(piece)
                     if done > cap:
-                        raise Malformed(f"{where}: the file has more than {cap:,} bytes")
+                        raise Malformed(f"{where}: the file has more than the {cap:,} bytes that are accepted")
                     draft.write(piece)
                     if progress is not None:
                         progress(done, total)

@@ -38,7 +38,7 @@ _FEW_PAIRS = 100
 
 
 class Comparison(NamedTuple):
-    """How a found fact relates to a gold fact."""
+    """Whether a found fact says all that a gold fact says, and the reverse."""
 
     says: bool | None
     """Whether the found fact says all that the gold fact says; None if that is undecided."""

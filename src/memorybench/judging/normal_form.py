@@ -31,7 +31,8 @@ _UNITS = (
 """The names of each unit. The first one replaces the others.
 
 Units with a second sense are left out: m, g, l, h, s, mm (millions), ms (manuscripts), TB (a disease), minutes (of a
-meeting), metros (trains), meters (devices), pouces (thumbs), Stunden (lessons), and Chinese units, which begin other words.
+meeting), metros (trains), meters (devices), pouces (thumbs), Stunden (lessons), and Chinese units, which begin other
+words.
 """
 _QUOTED = re.compile(
     r"""

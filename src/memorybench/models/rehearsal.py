@@ -77,7 +77,10 @@ def _option(question: str, response: str) -> str:
 
 
 def notes(turns: Sequence[Turn]) -> str:
-    """Return the first words of the text to be stored; if the prompt asks for questions, questions about them."""
+    """Return the beginnings of up to three sentences of the text to be stored, or questions if the prompt wants them.
+
+    The questions are one about each of up to five sentences.
+    """
     prompt = turns[-1].content
     sources = _SOURCE.findall(prompt)
     sentences = [sentence.strip() for sentence in re.split(r"[.!?\n]+", sources[-1] if sources else prompt)]

@@ -66,7 +66,10 @@ class LexicalIndex(Index):
         return self.matches(query.text, limit)
 
     def matches(self, text: str, limit: int | None = None) -> Sequence[Hit]:
-        """Return the turns that share a word with the text, best first; all such turns if `limit` is None."""
+        """Return a hit for each turn that shares a word with the text, best first; at most `limit` unless it is None.
+
+        Stop words do not count, unless the text has no other words.
+        """
         words = content_words(space_ideographs(text))
         if not words:
             return []

@@ -73,7 +73,7 @@ class _Add(Struct, frozen=True, eq=False, dict=True):
 
     sessions: Sequence[Session]
     store: Mapping[str, Any]
-    """The step inputs that identify the store."""
+    """The step inputs that identify the memory, and how often it was cleared."""
     history: str | None = None
     """The digest of a haystack if the call adds all of its sessions; else None."""
 

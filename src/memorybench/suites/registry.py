@@ -19,7 +19,7 @@ GROUP = "memorybench.suites"
 BUILT_IN = {
     "bench": {
         "eval": "compare memory providers on benchmarks",
-        "score": "judge the recorded answers of a run again",
+        "score": "judge the recorded answers of an eval run again",
     },
     "audit": {"audit": "check what a model or memory recalls of conversations"},
     "extraction": {"extraction": "test which facts a memory extractor stores"},

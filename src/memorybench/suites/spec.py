@@ -148,7 +148,7 @@ class JudgedSpec(Spec):
 
     canaries: int | Literal["off"] | None = flag(
         None,
-        help="Test the judge on N labelled answers; `off` for none.",
+        help="Test the judge on N bundled answers first; `off` for none.",
         metavar="N|off",
         default_text="at most a tenth of its calls",
     )

@@ -77,7 +77,7 @@ def find_isolation(
         )
     raise BadInput(
         where,
-        "is a live memory, and a run could not keep its data apart from the data of others",
+        f"is a live memory, and a run could not {'delete what it adds' if separates_users else 'keep its data apart'}",
         expected=_DELETION if separates_users else _USERS,
         remedy=f"add it (docs/live-memories.md), {_DISPOSABLE}",
     )

@@ -15,7 +15,7 @@ SUITE = Suite(
         ),
         Command(
             "score",
-            "judge the recorded answers of a run again",
+            "judge the recorded answers of an eval run again",
             ScoreSpec,
             f"{_PREPARE}:prepare_scoring",
             "MEMORYBENCH SCORING",

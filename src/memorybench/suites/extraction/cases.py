@@ -103,9 +103,8 @@ def _case(row: Document) -> ExtractionCase:
     for name in ("id", "scenario", "domain"):
         value = getattr(written, name)
         if value is not None and not value.strip():
-            raise BadInput(
-                row.where(name), "the value is empty", expected="a text", remedy="fill it in, or remove the key"
-            )
+            remedy = "fill it in" if name == "id" else "fill it in, or remove the key"
+            raise BadInput(row.where(name), "the value is empty", expected="a text", remedy=remedy)
     conversation = _conversation(row, written)
     for name in ("existing_memory", "expected_output"):
         _check_memory(row, name, getattr(written, name))

@@ -19,7 +19,7 @@ _SPEAKER = re.compile(rf"^\s*(?:\*\*)?({'|'.join(ROLES)})(?:\*\*)?\s*:(?:\*\*)?\
 
 
 def turns_of(text: str) -> tuple[Turn, ...]:
-    """Parse `User: …` lines into turns; a line without a speaker continues the turn before it.
+    """Parse lines such as `User: …` into turns. Only the names in ROLES are speakers; other lines continue a turn.
 
     Return no turns if the first line has no speaker.
     """
