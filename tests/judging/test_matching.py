@@ -179,9 +179,15 @@ def test_a_value_with_a_name_is_the_value_of_that_key(value: Any) -> None:
         assert is_same(*facts_of([{name: "home town", "value": value, "id": 3}]), *facts_of({"home town": value}))
 
 
+def test_it_does_not_matter_which_attributes_are_in_the_metadata() -> None:
+    above = {"content": LENT, "speaker": "Ines", "metadata": {"topic": "bikes"}}
+    below = {"content": LENT, "metadata": {"speaker": "Ines", "topic": "bikes"}}
+    assert is_same(*facts_of([above]), *facts_of([below]))
+
+
 def test_the_judge_sees_what_tells_objects_apart() -> None:
     (fact,) = facts_of([{"category": "bike", "memory": LENT, "user_id": "ines", "tags": ["b", "a"]}])
-    assert fact.with_path == f"bike / user_id=ines / tags=a, b: {LENT}"
+    assert fact.with_path == f"bike / tags=a, b / user_id=ines: {LENT}"
     assert str(fact) == f"bike: {LENT}"
 
 

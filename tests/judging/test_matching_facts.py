@@ -168,6 +168,19 @@ def test_lines_below_another_heading_are_not_the_same(memory: str, swapped: str,
     assert all(any(is_same(a, b) for b in facts(memory)) for a in one)
 
 
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("user:\n  pets:\n    - Rex\n  city: Rome", [("Rex", ("user", "pets")), ("Rome", ("user", "city"))]),
+        ("user:\n  pets:\n  - Rex\n  job: cook", [("Rex", ("user", "pets")), ("cook", ("user", "job"))]),
+        ("# Prefs\n\n  Food:\n  - tea", [("tea", ("Prefs", "Food"))]),
+        ("Has a dog\n- Has a cat", [("Has a dog", ()), ("Has a cat", ())]),
+    ],
+)
+def test_a_label_is_a_category_of_the_lines_below_it_and_no_fact(text: str, facts: Any) -> None:
+    assert [(fact.text, fact.categories) for fact in facts_of(text)] == facts
+
+
 def test_a_heading_ends_where_one_of_its_level_begins() -> None:
     text = "# Anna\n## City\nRome\n## Job\nCook\n# Ben\nTall"
     assert [(fact.text, fact.categories) for fact in facts_of({"people": text})] == [

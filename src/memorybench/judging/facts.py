@@ -313,7 +313,10 @@ def _gather_object(
     _gather(facts, content, categories, depth, is_item=is_item and not is_block)
     attributes = tuple(_attributes(value, names, categories))
     if attributes:
-        facts[start:] = [replace(fact, attributes=(*attributes, *fact.attributes)) for fact in facts[start:]]
+        # sorted, because it does not matter which of them are in the metadata
+        facts[start:] = [
+            replace(fact, attributes=tuple(sorted({*attributes, *fact.attributes}))) for fact in facts[start:]
+        ]
 
 
 def _category_keys(value: dict[str, Any], text_key: str) -> list[str]:
@@ -408,22 +411,23 @@ def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[
     headings: list[tuple[int, str]] = []
     """Pairs of level and name: the headings above the line, outermost first."""
     above: list[tuple[int, str]] = []
-    """Pairs of indentation and text: the lines above the line that are less indented, outermost first."""
-    label: tuple[str, ...] = ()
+    """Pairs of level and text: the lines above the line that it may be about, outermost first."""
     for line in filter(str.strip, text.splitlines()):
         if heading := _HEADING.match(line):
             _nest(headings, len(heading["level"]), heading["name"].strip("*_` "))
-            above, label = [], ()
+            above.clear()
             continue
         bullet = next(filter(None, (pattern.match(line) for pattern in bullets)), None)
         said = line[bullet.end() if bullet else 0 :].strip()
         named = _category_in(said)
-        if named is not None and not named["rest"].strip() and line[0].strip():
-            above, label = [], (named["name"].strip(),)
+        # a line with the same indentation may be about the label above it, unless it has one of its own
+        level = 2 * (len(line) - len(line.lstrip())) + (named is None)
+        if named is not None and not named["rest"].strip():
+            _nest(above, level, named["name"].strip())
             continue
-        _nest(above, len(line) - len(line.lstrip()), said)
-        own = (*categories, *(name for _, name in headings), *label, *(name for _, name in above[:-1]))
-        if named is not None and not categories and named["rest"].strip():
+        _nest(above, level, said)
+        own = (*categories, *(name for _, name in (*headings, *above[:-1])))
+        if named is not None and not categories:
             own, said = (*own, named["name"].strip()), named["rest"].strip()
         if said:
             yield said, own
