@@ -133,6 +133,11 @@ def test_memory_without_blocks_gets_none(existing: Any, memories: list[str]) -> 
     assert looked_at(Rewriter(["Lives in Bristol", "Dog"] if existing else ["Dog"]), existing) == memories
 
 
+@pytest.mark.parametrize("lead", ["  - ", "1. ", "User: ", "- [2026-01-01] user: ", "2026-01-01: "])
+def test_what_stores_put_before_a_fact_does_not_change_it(lead: str) -> None:
+    assert looked_at(Rewriter([f"{lead}home: Lives in Bristol"])) == EXISTING
+
+
 @pytest.mark.parametrize("listed", ["No longer drinks coffee", "They said that this is untrue: drinks coffee"])
 def test_a_memory_that_ends_like_an_old_fact_is_new(listed: str) -> None:
     assert looked_at(Rewriter([listed]), ["drinks coffee"]) == [listed]

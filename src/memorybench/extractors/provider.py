@@ -24,8 +24,9 @@ MEMORIES = "memories"
 """The name of the block for memories that the provider returns and that were not in the old memory."""
 
 BEFORE, CONVERSATION = "before", "conversation"
-_LEAD, _LINE_END = r"^(?:[-*•] )?(?:\[[^\]\n]*\] )?(?:user: )?", r"[^\S\n]*$\n?"
-"""What a store may put before a fact: a bullet, a date in brackets, and the role that it was added with."""
+_LEAD = r"^[^\S\n]*(?:(?:[-*•]|\d{1,3}[.)]) +)?(?:\[[^\]\n]*\] |\d{4}-\d\d-\d\d: )?(?:[Uu]ser: )?"
+"""What a store may put before a fact: a bullet or a number, a date, and the role that it was added with."""
+_LINE_END = r"[^\S\n]*$\n?"
 
 
 class ProviderExtractor(ExtractorType):
