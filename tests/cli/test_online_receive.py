@@ -6,6 +6,7 @@ import gzip
 import json
 import select
 import socket
+import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,8 +92,12 @@ def test_slow_senders_do_not_hold_up_others(command: Command, slow_body: str) ->
             head = f"POST /v1/traces HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Type: application/json\r\n"
             one.sendall(f"{head}{slow_body}".encode())
         assert receiver.post(batch(*TURNS[0])).status == 200
-        packed = gzip.compress(json.dumps(batch(*TURNS[2])).encode())
-        assert receiver.post(packed, content_encoding="gzip").status == 200
+        body = json.dumps(batch(*TURNS[2])).encode()
+        assert receiver.post(gzip.compress(body), content_encoding="gzip").status == 200
+        without_header = zlib.compressobj(wbits=-15)
+        packed = without_header.compress(body) + without_header.flush()
+        for deflated in (zlib.compress(body), packed):
+            assert receiver.post(deflated, content_encoding="deflate").status == 200
         assert select.select(slow, [], [], 0)[0] == [], "none of them was given up first"
         for one in slow:
             one.close()

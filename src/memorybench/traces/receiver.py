@@ -13,7 +13,7 @@ import json
 import logging
 import zlib
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -42,9 +42,9 @@ _SMALL_BODY = 2**20
 _BODY_SECONDS = 60
 _FULL_SECONDS, _BUSY_SECONDS = 60, 1
 """Seconds in the header Retry-After of a refusal: if the folder is full, and if there are too many requests."""
-_PLAIN, _COMPRESSED = ("", "identity"), ("gzip", "deflate")
-_ANY_HEADER = 47
-"""The value of zlib's `wbits` that reads the headers of gzip and deflate."""
+_ENCODINGS = {"": (), "identity": (), "gzip": (31,), "deflate": (15, -15)}
+"""Maps a Content-Encoding to the values of zlib's `wbits` that are tried in turn. For deflate, there are two, because
+some senders omit the header of the format."""
 _IDS = frozenset({"traceId", "spanId", "parentSpanId"})
 _INVALID, _UNAUTHENTICATED, _TOO_LARGE, _UNAVAILABLE = 3, 16, 8, 14
 """Codes of google.rpc.Status."""
@@ -104,7 +104,7 @@ class Receiver:
             raise _Refused(415, _INVALID, f"the content type must be {JSON} or {PROTOBUF}")
         if request.content_type == PROTOBUF and not can_read_protobuf():
             raise _Refused(415, _INVALID, f"{PROTOBUF} needs memorybench[otel] on the receiver; send {JSON}")
-        if _encoding(request) not in (*_PLAIN, *_COMPRESSED):
+        if _encoding(request) not in _ENCODINGS:
             raise _Refused(415, _INVALID, "the content encoding must be gzip or deflate")
         if (request.content_length or 0) > MAX_BODY:
             raise _too_large()
@@ -142,16 +142,20 @@ def _encoding(request: web.Request) -> str:
 
 def _unpacked(body: bytes, encoding: str) -> bytes:
     """Return the decompressed body. Raise _Refused if it is invalid or larger than MAX_BODY."""
-    if encoding in _PLAIN:
+    formats = _ENCODINGS[encoding]
+    if not formats:
         return body
-    unpacking, content = zlib.decompressobj(_ANY_HEADER), b""
-    with suppress(zlib.error):
-        content = unpacking.decompress(body, MAX_BODY + 1)
-    if len(content) > MAX_BODY:
-        raise _too_large()
-    if not unpacking.eof or unpacking.unused_data:
-        raise _Refused(400, _INVALID, "the body is incomplete, or not compressed as the header Content-Encoding says")
-    return content
+    for bits in formats:
+        unpacking = zlib.decompressobj(bits)
+        try:
+            content = unpacking.decompress(body, MAX_BODY + 1)
+        except zlib.error:
+            continue
+        if len(content) > MAX_BODY:
+            raise _too_large()
+        if unpacking.eof and not unpacking.unused_data:
+            return content
+    raise _Refused(400, _INVALID, "the body is incomplete, or not compressed as the header Content-Encoding says")
 
 
 async def _read_body(request: web.Request) -> bytes:
