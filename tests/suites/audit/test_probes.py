@@ -125,6 +125,13 @@ def test_a_leak_is_seen_in_any_inflection_and_spelling(question: str, answer: st
     assert leaks(question, [answer])
 
 
+@pytest.mark.parametrize(
+    ("attribute", "answer"), [("Annual income", "Ann"), ("Category", "cat"), ("Carrier", "red car")]
+)
+def test_three_equal_letters_are_no_leak_in_english(attribute: str, answer: str) -> None:
+    assert not leaks(f"Fill the gap in this note about the user. {attribute}: ____.", [answer], is_english=True)
+
+
 def test_small_words_are_no_leak() -> None:
     assert not leaks("What is the name of the user's dog?", ["the one that is Rex"])
     assert not leaks("Where does the user live?", ["in Rome"])
@@ -540,6 +547,15 @@ def test_absent_probes_are_asked_only_where_the_dataset_declares_them() -> None:
         "What colour is the user's boat?",
     ]
     assert {probe.twin for probe in absent} == {"c1/recall/f"}
+
+
+@pytest.mark.parametrize(("subject", "attribute"), [("user", "no. of cats"), ("user's St. Bernard", "U.S. visa")])
+def test_a_full_stop_in_a_name_does_not_end_the_sentence_with_the_day(subject: str, attribute: str) -> None:
+    known = fact("f", "It is nine", subject=subject, attribute=attribute, value="nine")
+    (asked,) = probes_of(conversation(known, said=[f"The {attribute} is nine"])).probes
+    about, _, gap = asked.question.partition(", as things stood on 10 January 2024. ")
+    assert about.endswith(subject.removeprefix("user's ").replace(". ", ".\N{NO-BREAK SPACE}"))
+    assert gap.lower().startswith(attribute.lower().replace(". ", ".\N{NO-BREAK SPACE}"))
 
 
 def test_an_absent_fact_is_asked_about_the_last_day() -> None:

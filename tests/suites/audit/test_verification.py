@@ -355,6 +355,13 @@ def test_a_told_fact_is_asked_as_absent_only_if_three_replies_overlook_it(overlo
         run(model.verify(UnrecordedSteps(), one.probe, CONVERSATION))
 
 
+def test_the_day_that_code_adds_to_a_question_is_no_leak() -> None:
+    asked = "Fill the gap in this note about the user, as things stood on 2 March 2024. Birthday: ____."
+    made = probe(1, "recall", asked, "5 March", gold_context=(turn("t1", "My birthday is on 5 March."),))
+    found, _ = admitted([Candidate(made.model_copy(update={"origin": "structured"}), told={"t1": "5 March"})], 0.0)
+    assert found
+
+
 def test_a_reply_that_says_it_does_not_know_is_silence() -> None:
     model = ProbeModel(ScriptedModel(lambda turns: json.dumps({"answer": "I don't know.", "quote": None})))
     run(model.verify(UnrecordedSteps(), absent(1, random.Random(4)).probe, CONVERSATION))

@@ -217,7 +217,8 @@ def _alike(one: str, other: str, language: str) -> bool:
     """Return whether a stem of an answer and one of the question have the same origin, or one is a part of the other.
 
     In German, French and Spanish, a word of the question that is only the end of a compound in the answer does not
-    count (Straße and Lindenstraße), and four equal letters at the beginning are too few.
+    count (Straße and Lindenstraße), four equal letters at the beginning are too few, and a word of three letters at the
+    beginning of another is enough.
     """
     if one == other or not (one.isalpha() and other.isalpha()):
         return one == other
@@ -225,7 +226,7 @@ def _alike(one: str, other: str, language: str) -> bool:
     needed = _PART if is_strict else max(_PART + 1, math.ceil(0.75 * min(len(one), len(other))))
     return (
         (len(one) >= _PART and other.endswith(one))
-        or (len(one) >= _START and other.startswith(one))
+        or (not is_strict and len(one) >= _START and other.startswith(one))
         or (len(other) >= _PART and (one.startswith(other) or (is_strict and one.endswith(other))))
         or (len(one) >= needed and one[:needed] == other[:needed])  # Francia and francesa
     )

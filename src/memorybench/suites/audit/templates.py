@@ -53,7 +53,12 @@ def question_for(subject: str | None, attribute: str) -> str | None:
     if not label.startswith(USER):  # it may need an article: "ramipril", "van"
         label = f"'{label}'" if '"' in label else f'"{label}"'
     shown = name[0].upper() + name[1:] if name.split()[0].islower() else name
-    return _NOTE.format(label=label, Attribute=shown)
+    return _NOTE.format(label=_bind_stops(label), Attribute=_bind_stops(shown))
+
+
+def _bind_stops(text: str) -> str:
+    """Return a text with no-break spaces after full stops, as in `no. of cats`, so that they end no sentence."""
+    return text.replace(". ", ".\N{NO-BREAK SPACE}")
 
 
 def with_time(note: str, time: str) -> str:
