@@ -148,7 +148,7 @@ class JudgedSpec(Spec):
 
     canaries: int | Literal["off"] | None = flag(
         None,
-        help="Test the judge on N bundled answers first; `off` for none.",
+        help="First test the judge on N bundled answers; `off`: none.",
         metavar="N|off",
         default_text="at most a tenth of its calls",
     )

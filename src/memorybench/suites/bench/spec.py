@@ -41,9 +41,7 @@ class BenchSpec(SearchSpec, RepeatedSpec):
     question_ids: tuple[str, ...] = flag(
         (), help="Ask only questions with these ids.", name="--question-id", metavar="ID"
     )
-    failed_in: str | None = flag(
-        None, help="Ask only questions that a chosen provider got wrong in RUN.", metavar="RUN"
-    )
+    failed_in: str | None = flag(None, help="Ask only questions that a chosen provider missed in RUN.", metavar="RUN")
     seed: int | None = flag(None, help="Send this seed to the answering model.", metavar="N")
     answering_model: str | None = flag(
         None,
