@@ -276,6 +276,14 @@ def test_secrets_in_comments_of_yaml_are_found(command: Command) -> None:
     assert found == [("secret", 2, "/note"), ("secret", 3, "#"), ("secret", 4, "#")]
 
 
+def test_deeply_nested_yaml_is_read_as_text(command: Command) -> None:
+    """It ended Python with a segmentation fault."""
+    (command.folder / "a.yaml").write_text("[" * 100_000 + "]" * 100_000 + " # password: Larkspur!19\n")
+    said = command("hygiene", "scan", "a.yaml", "--format", "json")
+    assert [(one["category"], one["pointer"]) for one in said.json["findings"]] == [("secret", "")]
+    assert sum(said.json["skipped"].values()) == 1
+
+
 def test_what_aliases_repeat_in_yaml_is_read_once(command: Command) -> None:
     layers = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
     text = "\n".join([f"a0: &a0 [{KEY}]", *layers, "own: &own [*own]"])

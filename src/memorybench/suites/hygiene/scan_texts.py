@@ -45,6 +45,8 @@ _JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<colon>[ \t\r\n]*:)?|[-\w.
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*(?:\n[ \t]*#[^\n]*)*|(?<=[ \t])#[^\n]*", re.M)
 """A YAML comment. Comments that fill consecutive lines are one match."""
 _YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST_YAML = 500
+"""The most levels of nested lists and mappings in YAML. The C code that composes them has no limit of its own."""
 _SQLITE = b"SQLite format 3\0"
 _UNREADABLE = "unreadable"
 
@@ -222,6 +224,7 @@ def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list
                 for value in _values(_load(line), file, line, number)
             ]
         if suffix in (".yaml", ".yml"):
+            _check_depth(text)
             nodes = list(yaml.compose_all(text, Loader=_YAML_LOADER))
             seen: set[int] = set()
             values = [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "", seen)]
@@ -229,6 +232,18 @@ def _read_structure(file: str, suffix: str, text: str, reading: Reading) -> list
     except (ValueError, RecursionError, yaml.YAMLError):
         reading.skipped["invalid JSON, JSONL or YAML (scanned as plain text)"] += 1
     return [Text(file, text, group=file)]
+
+
+def _check_depth(text: str) -> None:
+    """Raise RecursionError if YAML is nested so deeply that composing it could crash Python."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_YAML_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST_YAML:
+            raise RecursionError
 
 
 def _load(text: str) -> Any:
