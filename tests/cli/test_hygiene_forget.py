@@ -268,6 +268,14 @@ def test_a_fact_that_is_still_shown_fails_the_step_that_shows_it(command: Comman
 
 
 @pytest.mark.slow
+def test_a_curation_that_gives_facts_new_ids_loses_none(command: Command) -> None:
+    """Twins that list and search returned were called lost, because they were read by their earlier ids."""
+    write_store(command, "new-ids")
+    said = forget(command)
+    assert (said.code, set(states(said).values())) == (0, {"pass"}), said.out
+
+
+@pytest.mark.slow
 def test_a_store_that_forgets_everything_does_not_pass(command: Command) -> None:
     write_store(command, "forgets-all")
     said = forget(command)

@@ -27,7 +27,7 @@ FAULTS = (
     "encrypted-tombstone", "parquet", "leveldb", "snappy",
     "version-before", "copy-before-curation", "link-target", "attribute", "attribute-of-folder",
     "uuencoded", "large-temporary-file", "deletes-for-others", "refuses-second-deletion", "readable-after-restart",
-    "hangs-on-refeed",
+    "hangs-on-refeed", "new-ids",
 )  # fmt: skip
 
 
@@ -226,8 +226,8 @@ class Store:
             if mark.exists():
                 raise ValueError("was deleted before")
             mark.touch()
+        self.deleted.add(id)
         if self.fault == "readable-after-restart":
-            self.deleted.add(id)
             self.db.execute("UPDATE facts SET gone = 1 WHERE id = ?", (id,))
             return
         if self.fault == "encrypted-tombstone":
@@ -274,6 +274,8 @@ class Store:
             self.keep_version("facts.bak" if self.fault == "version-before" else "facts.before")
         if self.fault == "returns-on-curation" and apply:
             self.revive()
+        if self.fault == "new-ids" and apply and self.deleted:  # no fault: it rewrites what is left
+            self.db.execute("UPDATE facts SET id = id + 1000")
         if self.fault == "stops-the-run" and (self.folder / "deleted").exists() and self.openings() == 2:
             os.kill(os.getppid(), signal.SIGTERM)  # the next thing that the run does is to search the files
         return {"proposals": []}
