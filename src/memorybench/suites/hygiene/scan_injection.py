@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from memorybench.secrets.word_places import WordPlaces
 
@@ -115,7 +115,7 @@ _VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 
 
 _AROUND = 320
-"""The number of characters before and after a trigger that a match may include."""
+"""The number of characters before and after a trigger that are searched, to the ends of their lines."""
 
 
 def _orders_in(text: str) -> Iterator[re.Match[str]]:
@@ -123,7 +123,7 @@ def _orders_in(text: str) -> Iterator[re.Match[str]]:
     found = [
         match
         for triggers, pattern in _ORDER_RULES
-        for start, end in places.windows(triggers)
+        for start, end in _whole_lines(text, places.windows(triggers))
         for match in pattern.finditer(text, start, end)
     ]
     end = 0
@@ -131,6 +131,19 @@ def _orders_in(text: str) -> Iterator[re.Match[str]]:
         if match.start() >= end:
             end = match.end()
             yield match
+
+
+def _whole_lines(text: str, windows: Iterable[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Extend the windows to whole lines: a cut could end a match, or make a match of a part of a word."""
+    parts: list[tuple[int, int]] = []
+    for start, end in windows:
+        if parts and end <= parts[-1][1]:
+            continue
+        line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+        if parts and line_start <= parts[-1][1]:
+            line_start = parts.pop()[0]
+        parts.append((line_start, line_end if line_end >= 0 else len(text)))
+    return parts
 
 
 def find_injections(text: str) -> Iterator[RuleMatch]:
