@@ -1,5 +1,6 @@
 """Faults of stores that the checks must report, and correct behaviour that they must not."""
 
+import asyncio
 import bz2
 import gzip
 import json
@@ -19,6 +20,8 @@ from memorybench.core.stores import Capability, NewFact, StoredFact
 from memorybench.core.trials import Outcome
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.checks import survivors
+from memorybench.suites.hygiene.driver import check_memory, open_fixture
+from memorybench.suites.hygiene.evidence import Activity
 from memorybench.suites.hygiene.mutants import mutants_of
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.script import Forget, Update
@@ -310,6 +313,33 @@ def test_a_large_file_is_searched_as_plain_text_and_named(kind: type[Notebook], 
 def test_a_store_may_have_sockets_pipes_and_any_links_in_its_folder() -> None:
     report = violate(secret_scenario(), opener(KeepsUnusualFiles))
     assert (report.result, report.findings[0].found) == ("defended", "could not read data (a link to a folder)")
+
+
+class KeepsVersions(Notebook):
+    """Has its data in a folder that an absolute link calls current, as programs do that are updated while they run."""
+
+    def __init__(self, path: Path, capabilities: frozenset[Capability]) -> None:
+        current = path.with_name("current")
+        if not current.is_symlink():
+            path.with_name("v1").mkdir()
+            current.symlink_to(path.with_name("v1"))
+        super().__init__(current / path.name, capabilities)
+
+
+def test_a_check_does_not_change_what_links_in_the_folder_of_a_store_lead_to() -> None:
+    """The link in the copy led to the original, which the curation of the copy changed."""
+    facts = [{"content": f"The user lives in Porto and drinks {tea} tea"} for tea in ("green", "black")]
+    checked = scenario(setup={"facts": facts})
+
+    async def check() -> None:
+        async with open_fixture(opener(KeepsVersions), checked, 0) as fixture:
+            file = fixture.store_folder / "v1/notes.json"
+            before = file.read_text()
+            result = await check_memory(fixture, Activity.on(fixture.snapshot), "well_behaved", curate=True)
+            assert [len(facts) for facts in result.facts.values()] == [1]
+            assert file.read_text() == before
+
+    asyncio.run(check())
 
 
 @pytest.mark.parametrize("missing", [("list",), ("list", "history"), ("list", "history", "files")])

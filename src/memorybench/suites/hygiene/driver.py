@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -302,13 +303,24 @@ async def open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIter
 
 
 def _copy_folder(folder: Path, copy: Path) -> None:
-    """Copy a folder without sockets, pipes and devices. Links stay links: they may lead anywhere, or in a circle."""
+    """Copy a folder without sockets, pipes and devices. Links stay links: they may lead anywhere, or in a circle.
+
+    Links into the folder lead to the same place in the copy.
+    """
 
     def without_data(parent: str, names: Sequence[str]) -> list[str]:
         paths = {name: Path(parent, name) for name in names}
         return [name for name, path in paths.items() if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
     shutil.copytree(folder, copy, symlinks=True, ignore=without_data)
+    root = Path(os.path.realpath(folder))
+    for link in [path for path in copy.rglob("*") if path.is_symlink()]:
+        # not Path.resolve, which fails for links in a circle
+        target = Path(os.path.realpath(folder / link.relative_to(copy)))
+        if target.is_relative_to(root):
+            link.unlink()
+            place = copy / target.relative_to(root)
+            link.symlink_to(os.path.relpath(place, link.parent), target_is_directory=target.is_dir())
 
 
 async def find_unannounced_removals(fixture: Fixture) -> list[str]:
