@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,8 +12,9 @@ import pytest
 from memorybench.core.errors import Refused
 from memorybench.core.stores import Curation, NewFact, Proposal
 from memorybench.secrets.canaries import Sighting, find_secret
-from memorybench.suites.hygiene import assertions_memory
+from memorybench.suites.hygiene import assertions_memory, outside_files
 from memorybench.suites.hygiene.assertions_base import Finding
+from memorybench.suites.hygiene.outside_files import TemporaryFiles
 from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, opener
 from tests.suites.hygiene.running import run_well_behaved, scenario, secret_scenario, violate
 
@@ -224,6 +225,19 @@ def test_files_are_searched_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) 
         return find_secret(secret, texts)
 
     monkeypatch.setattr(assertions_memory, "find_secret", note_thread)
+    assert violate(secret_scenario(), opener(LogsRefusals)).result == "detected"
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+def test_the_temporary_folder_is_searched_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set()
+
+    def note_thread(values: Sequence[str], since: float) -> TemporaryFiles:
+        threads.add(threading.current_thread())
+        return TemporaryFiles()
+
+    monkeypatch.setattr(outside_files, "find_temporary_files", note_thread)
     assert violate(secret_scenario(), opener(LogsRefusals)).result == "detected"
     assert threads
     assert threading.main_thread() not in threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import time
@@ -239,7 +240,7 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
         histories = {user: await store.history(user) for user in users if "history" in store.capabilities}
         # an agent may write into its workspace and elsewhere
         has_outside = phase != "real_model" and any(one.kind in ("secret_free", "residue") for one in assertions)
-        outside = find_outside_files(fixture) if has_outside else OutsideFiles()
+        outside = await asyncio.to_thread(find_outside_files, fixture) if has_outside else OutsideFiles()
         evidence = Evidence(
             store=store,
             users=users,
