@@ -230,6 +230,18 @@ def test_a_search_index_of_a_database_repeats_no_finding(command: Command) -> No
     ]
 
 
+def test_bytes_of_a_database_that_are_no_text_are_counted(command: Command) -> None:
+    """Vectors and flags are often valid UTF-8 by chance."""
+    with sqlite3.connect(command.folder / "d.db") as db:
+        db.execute("CREATE TABLE vectors (value BLOB)")
+        values = (b"    ", b"\x01\x02@", b"\x7f\x0b\x0e" * 9, b"\xff", b"", b"password:\tLarkspur!19\r\n\f")
+        db.executemany("INSERT INTO vectors VALUES (?)", [(value,) for value in values])
+    db.close()
+    said = command("hygiene", "scan", "d.db", "--format", "json").json
+    assert [(one["category"], one["pointer"]) for one in said["findings"]] == [("secret", "vectors/6/value")]
+    assert said["skipped"] == {"binary values of a database": 4}
+
+
 def test_a_text_file_that_is_named_is_read_whatever_its_type(command: Command, memory: Path) -> None:
     (memory / ".env.local").write_text("PASSWORD=Larkspur!19\n", encoding="utf-8")
     assert ".env.local" not in {Path(one["file"]).name for one in findings(command, "memory")}

@@ -45,6 +45,8 @@ _JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<colon>[ \t\r\n]*:)?|[-\w.
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*(?:\n[ \t]*#[^\n]*)*|(?<=[ \t])#[^\n]*", re.M)
 """A YAML comment. Comments that fill consecutive lines are one match."""
 _YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+"""A control character that texts do not have."""
 _DEEPEST_YAML = 500
 """The most levels of nested lists and mappings in YAML. The C code that composes them has no limit of its own."""
 _SQLITE = b"SQLite format 3\0"
@@ -374,14 +376,20 @@ def _read_table(db: sqlite3.Connection, file: str, table: str, reading: Reading)
             reading.skipped["rows beyond the limit of a table"] += 1
             return
         for column, value in zip(columns, values, strict=True):
-            if isinstance(value, bytes):
-                try:
-                    value = value.decode()
-                except UnicodeDecodeError:
-                    value = "\0"
-                if "\0" in value:
+            if isinstance(value, bytes) and value:
+                text = _decode_value(value)
+                if text is None:
                     reading.skipped["binary values of a database"] += 1
-                    continue
+                value = text
             if isinstance(value, str) and value:
                 pointer = f"{table}/{row}/{column}"
                 yield Text(file, value, column, 1, 1, pointer, f"{file}#{table}/{column}")
+
+
+def _decode_value(octets: bytes) -> str | None:
+    """Return the text that a BLOB contains; None if it is blank or has control characters, such as many vectors."""
+    try:
+        text = octets.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.strip() and not _CONTROL.search(text) else None
