@@ -279,6 +279,11 @@ def test_a_secret_that_is_a_key_is_found_and_not_shown(command: Command, name: s
     }
 
 
+def test_the_column_of_a_secret_key_is_that_of_its_first_character(command: Command) -> None:
+    (command.folder / "a.json").write_text(f'{{"{KEY}": 1, "plain":\n "{KEY}"}}')
+    assert [(one["line"], one["column"]) for one in findings(command, "a.json")] == [(1, 3), (2, 3)]
+
+
 def test_secrets_in_comments_of_yaml_are_found(command: Command) -> None:
     (command.folder / "a.yaml").write_text(
         "# Larkspur was here\nnote: 'hello # password: Zk3!pQ9vTT7'\n# password: Larkspur!19\nport: 80 # token: AKIA"

@@ -277,7 +277,7 @@ def _values(value: Any, file: str, source: str, line: int = 0) -> Iterator[Text]
         if is_member:
             at = next(key_starts)
             if _is_sensitive(key):
-                yield text(key, "", at, pointer.rpartition("/")[0], is_statement=False)
+                yield text(key, "", at + 1, pointer.rpartition("/")[0], is_statement=False)
         if isinstance(one, dict):
             members = [(inner, str(name), f"{pointer}/{_escape(str(name))}", True) for name, inner in one.items()]
             stack += reversed(members)
