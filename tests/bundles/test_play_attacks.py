@@ -66,3 +66,17 @@ def _proved(path: Path) -> set[str]:
     found = verify_bundle(path)
     assert found.is_consistent
     return {name for claim in found.claims if claim.level == "proved" for name in claim.names}
+
+
+def test_a_scenario_that_an_earlier_version_accepted_contradicts_nothing(bundle: Callable[..., Path]) -> None:
+    """A user of an assertion that has no user was ignored."""
+    path = bundle("hygiene")
+    files = read_files(path)
+    cases = rows_of(files, "cases.jsonl")
+    for case in cases:
+        case["body"]["assertions"].append({"kind": "curate_report", "claim": "announced", "user": "user"})
+    files["cases.jsonl"] = as_lines(cases)
+    files["run.json"] = files["run.json"].replace(b"memorybench 0.1.0", b"memorybench 0.0.1")
+    found = verify_bundle(write_files(path, derive_files(files)))
+    assert {claim.level for claim in found.claims if claim.name == "scores"} == {"declared"}
+    assert found.is_consistent

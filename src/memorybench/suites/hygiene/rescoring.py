@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from memorybench.core.plans import Performed
 from memorybench.core.records import digest
 from memorybench.core.trials import Outcome
@@ -56,7 +58,12 @@ class _HygieneRescorer(Rescorer):
             raise CannotRescore(f"{wanted} of a hygiene run of the mode {spec['mode']} cannot be computed again")
         if "assertions" not in case:
             raise CannotRescore("a public bundle does not contain the scenario")
-        return Scenario.model_validate(case)
+        try:
+            return Scenario.model_validate(case)
+        except ValidationError:
+            if self.run.is_of_this_version:
+                raise
+            raise CannotRescore("another version of memorybench made this run, whose scenario is invalid now") from None
 
     def _check_reports(self, scenario: Scenario, steps: ReplayedSteps) -> None:
         """Raise Contradiction if the recorded result of a phase contradicts its findings."""
