@@ -290,6 +290,21 @@ class KeepsALargeFile(Notebook):
         return await super().remember(user, fact)
 
 
+class NamesALargeFile(Notebook):
+    """Refuses secrets, and has an empty file of 9 MB named like what it refused."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        with self.path.with_name(fact.content).open("wb") as file:
+            file.truncate(9 * 2**20)
+        return await super().remember(user, fact)
+
+
+def test_a_secret_in_the_name_of_a_large_file_has_its_place() -> None:
+    """The content of large files is not decoded; their names were skipped, too."""
+    (finding,) = violate(secret_scenario(), opener(NamesALargeFile)).findings
+    assert [(place.offset, place.encoding) for place in finding.places] == [(None, "plain, in the name")]
+
+
 class KeepsALargeFileOfHex(KeepsALargeFile):
     @staticmethod
     def form(text: str) -> bytes:

@@ -402,9 +402,8 @@ def _file_places(text: str, find: FindText, evidence: Evidence) -> Iterator[File
     Then yield the places of `_raw_places`, which may be in a file that was yielded before.
     """
     for name, path in evidence.paths().items():
-        octets = path.read_bytes() if path.is_file() else b""
-        if len(octets) > LARGEST_DECODED:
-            continue
+        # `_raw_places` searches the content of large files
+        octets = path.read_bytes() if path.is_file() and path.stat().st_size <= LARGEST_DECODED else b""
         in_streams = (
             (one.encoding if sighting.encoding == "plain" else f"{sighting.encoding} in {one.encoding}", one.offset)
             for one in unpack(octets).streams
