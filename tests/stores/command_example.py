@@ -19,6 +19,8 @@ def answer(request: dict, held: dict) -> dict:
                 return {"refused": "no secrets here"}
             if content == "!error":
                 return {"error": "the disk is full"}
+            if content == "!lacking":
+                return {"lacking": "a disk"}
             if content == "!both":
                 return {"ok": None, "error": "the disk is full"}
             if content == "!true":

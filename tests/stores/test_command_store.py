@@ -61,6 +61,9 @@ def test_each_kind_of_answer_raises_its_error(tmp_path: Path) -> None:
             await store.curate(ANN, apply=False)
         with pytest.raises(ServiceError, match="lacks a history; remove history from capabilities"):
             await store.history(ANN)
+        with pytest.raises(ServiceError, match="lacks a disk") as raised:
+            await store.remember(ANN, NewFact(content="!lacking"))
+        assert "capabilities" not in str(raised.value)  # where remember cannot be
         with pytest.raises(Malformed, match="INFO"):
             await store.remember(ANN, NewFact(content="!garble"))
         with pytest.raises(Malformed, match="expected ok"):

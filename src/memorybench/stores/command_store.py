@@ -122,7 +122,7 @@ class CommandStore:
             case {"lacking": what} if op == "curate":  # it may have no dry run
                 raise Lacking(f"{where}: {sanitize(str(what))}")
             case {"lacking": what}:
-                remedy = f"remove {op} from capabilities in the config"
+                remedy = f"remove {op} from capabilities in the config" if op in _OPTIONAL else f"a store needs {op}"
                 raise ServiceError(f"{where}: the program lacks {sanitize(str(what))}; {remedy}")
         raise ServiceError(f"{where}: {sanitize(str(answer['error']))}")
 
