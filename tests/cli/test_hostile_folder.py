@@ -179,6 +179,18 @@ def test_a_file_with_the_name_of_a_mark_deletes_nothing(command: Command) -> Non
     assert (notes / "plan.txt").read_text() == "mine"
 
 
+def test_a_folder_with_the_name_of_a_mark_does_not_become_that_of_a_run(command: Command) -> None:
+    assert command(*EVAL).code == 0
+    page = command.folder / "results" / "web" / "index.html"
+    page.parent.mkdir()
+    (page.parent / ".change").write_text("x\n")
+    page.write_text("mine")
+    assert command("runs").code == 0
+    assert sorted(path.name for path in page.parent.iterdir()) == [".change", "index.html"]
+    assert command(*EVAL[:-1], "web").code == 2
+    assert page.read_text() == "mine"
+
+
 @pytest.mark.parametrize("name", ["report.md", ".report.md.part", ".lock"])
 def test_no_file_outside_the_results_folder_is_written_through_a_link(command: Command, name: str) -> None:
     assert command(*EVAL).code == 0

@@ -139,6 +139,9 @@ def prunable(
 def repair(folder: Path) -> None:
     """Complete the deletes and renames of processes that were killed, or undo them if nothing was committed."""
     for mark in sorted(folder.glob(f"*/{_MARK}")):
+        # a mark is written under the lock; without a lock file, the folder is not that of a run
+        if not (mark.parent / LOCK_NAME).exists():
+            continue
         # suppressed: another process changes the run, or the folder is read-only
         with suppress(Refusal, OSError), _locked(folder, mark.parent.name):
             _complete(folder, mark.parent.name)
