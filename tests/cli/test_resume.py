@@ -12,11 +12,13 @@ import pytest
 
 from memorybench import __version__, evaluate
 from memorybench.catalog.catalog import Catalog
+from memorybench.engine.steps import JobSteps
 from memorybench.journal.checksums import crc
 from memorybench.journal.rows import Fingerprint
 from memorybench.providers.bm25 import Bm25
 from tests.cli.command import Command, Said
 from tests.cli.test_online_searches import turn
+from tests.cli.test_samples import item, write_benchmark
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Stub, completion, in_flight, until_gone
 from tests.traces.test_otlp import batch
@@ -270,3 +272,43 @@ def test_calls_of_scripted_models_are_not_reported_as_charged(
     (command.folder / "results/r/report.md").unlink()
     assert command("results", "r", "--json").json["possibly_charged_twice"] == 0
     assert "report.md" not in command("results", "r").out
+
+
+def write_searches_as_previous_release(patch: pytest.MonkeyPatch) -> None:
+    """Earlier versions did not record whether a search was in sessions or in single turns."""
+    once = JobSteps.once
+
+    def earlier(steps: JobSteps, name: str, inputs: dict[str, Any], *rest: Any, **options: Any) -> Any:
+        return once(steps, name, {key: inputs[key] for key in inputs if key != "by_turn"}, *rest, **options)
+
+    patch.setattr(JobSteps, "once", earlier)
+
+
+BY_TURN = ("eval", "--benchmarks", "mine", "--providers", "bm25", "--concurrency", "1", "--run-id", "r")
+
+
+def searches(said: Said) -> dict[str, int]:
+    (row,) = [stage for stage in said.json["circumstances"]["stages"] if stage["name"] == "search"]
+    return {name: row[name] for name in ("steps", "reused")}
+
+
+def test_searches_of_single_turns_by_the_previous_release_are_not_repeated(command: Command) -> None:
+    write_benchmark(command, [item(n) for n in range(4)], ingestion={"mode": "incremental"})
+    with pytest.MonkeyPatch.context() as patch:
+        write_searches_as_previous_release(patch)
+        assert command.killed(*BY_TURN, at=8)
+    said = command("eval", "--resume", "r", "--json")
+    assert said.code == 0, said.err
+    assert searches(said)["steps"] == 4
+
+
+def test_answers_about_single_turns_of_the_previous_release_are_judged(command: Command, stub: Stub) -> None:
+    stub.always(completion("green"))
+    write_benchmark(command, [item(n) for n in range(4)], ingestion={"mode": "incremental"})
+    with pytest.MonkeyPatch.context() as patch:
+        write_searches_as_previous_release(patch)
+        assert command(*BY_TURN, "--answering-model", "gpt-4o").code == 0
+    said = command("score", "r", "--judge-model", "scripted/judge", "--json")
+    assert said.json["counts"]["scored"] == 4, said.err
+    # another run cannot know that these were searches of single turns
+    assert searches(command(*BY_TURN[:-1], "s", "--reuse", "r", "--json"))["reused"] == 0

@@ -31,6 +31,8 @@ class IngestOptions(Struct, frozen=True):
     """Most sessions per batch, for a provider that accepts batches; None: the provider's own maximum."""
     delay: float = 0.0
     """Seconds between two adds or batches, for remote providers."""
+    all_recorded: bool = False
+    """Whether another run recorded all searches, as for `score`. Nothing is added then."""
 
 
 DEFAULT_INGEST_OPTIONS = IngestOptions()
@@ -194,8 +196,17 @@ class Ingest:
         They name the content of the scope, not the scope itself, so that another run can reuse the step.
         """
         inputs = {"provider": self._provider.subject, "haystack": self._digest(id), "query": query, "limit": limit}
-        if self._options.by_turn:  # single turns are not searched as sessions are
-            inputs["by_turn"] = True
+        if not self._options.by_turn:
+            return self._with_recorded_name(steps, id, inputs)
+        # single turns are not searched as sessions are, but the steps of earlier versions do not say which they are
+        earlier = self._with_recorded_name(steps, id, inputs)
+        is_known = steps.is_inherited if self._options.all_recorded else steps.is_recorded
+        return (
+            earlier if is_known("search", earlier) else self._with_recorded_name(steps, id, inputs | {"by_turn": True})
+        )
+
+    def _with_recorded_name(self, steps: Steps, id: str, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Return the inputs of a search step with the name of the haystack that recorded steps have."""
         haystack = self._dataset.haystack(id)
         if self._digests[id] == haystack.fingerprint:
             # runs of earlier versions, and those of paid providers, name the content

@@ -134,6 +134,7 @@ class BenchRun(Struct, frozen=True):
                         by_turn=ingestion.mode == "incremental",
                         batch_size=ingestion.batch_size,
                         delay=ingestion.delay_between_batches / 1000,
+                        all_recorded=self.recorded is not None,
                     ),
                     corrected=benchmark.corrected,
                     answering=answering[0] if answering else None,
