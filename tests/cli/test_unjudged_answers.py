@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memorybench.suites.answering import Answering
 from tests.cli.command import Command
 from tests.cli.test_samples import change_spec, item, report, write_benchmark
 from tests.doubles.stub import Stub, completion
@@ -84,6 +85,16 @@ def test_multiple_choice_asks_for_a_label(command: Command, stub: Stub, kind: st
     asked = {call.json["messages"][-1]["content"] for call in stub.calls}
     assert sorted("reply with the label" in text for text in asked) == [False, True]
     assert {"(b) green" in text for text in asked if "reply with the label" in text} == {True}
+
+
+def test_answers_to_choice_questions_of_the_previous_release_are_judged(command: Command, stub: Stub) -> None:
+    """Earlier versions asked questions without a type with the prompt for free text."""
+    write_benchmark(command, [item(0, **CHOICES, type=None)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Answering, "prompt", lambda own, kind, **_: own.prompts[kind])
+        assert command(*MINE).code == 0
+    said = command("score", "r", "--judge-model", "scripted/judge", "--json")
+    assert said.json["counts"]["scored"] == 1, said.err
 
 
 @pytest.mark.parametrize("choices", [["red", "green"], ["A. red", "B. green"]])

@@ -59,6 +59,8 @@ class Answering(Struct, frozen=True):
     """The prompt for each question type. Question types without one use the key CHOICE if the question has choices,
     else ""."""
     scoring: Scoring
+    all_recorded: bool = False
+    """Whether another run recorded all answers, as for `score`. The model is not asked then."""
 
     def prompt(self, kind: str, *, has_choices: bool = False) -> Template:
         own = self.prompts.get(kind) if kind else None
@@ -114,11 +116,15 @@ async def ask(
     have different prompts. The turns `before` are sent before the prompt.
     """
     date = at.strftime("%Y-%m-%d %H:%M") if at else ""
-    text = answering.prompt(kind, has_choices=has_choices).render(
-        {"question": question, "questionDate": date, "questionType": kind, "retrievedContext": context}
-    )
+    fields = {"question": question, "questionDate": date, "questionType": kind, "retrievedContext": context}
+    text = answering.prompt(kind, has_choices=has_choices).render(fields)
     model = answering.model
     replayed = {"replayed": digest([turn.plain() for turn in before])} if before else {}
+    if answering.all_recorded and has_choices and not kind:
+        # earlier versions used the prompt for free text
+        earlier = answering.prompts[""].render(fields)
+        if steps.is_inherited("answer", {"model": model.subject, "prompt": earlier, **replayed}):
+            text = earlier
     turns = [*before, Turn(role="user", content=text)]
     return await steps.once(
         "answer",

@@ -168,7 +168,7 @@ class BenchRun(Struct, frozen=True):
             embedder=await opener.embedder() if evaluation.method == "semantic-similarity" else None,
             custom=self.wiring.evaluator(evaluation.custom_evaluator) if evaluation.method == "custom" else None,
         )
-        return Answering(answerer, benchmark.prompts, scoring)
+        return Answering(answerer, benchmark.prompts, scoring, all_recorded=self.recorded is not None)
 
     @property
     def canaries(self) -> int:
