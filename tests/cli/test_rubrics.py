@@ -196,6 +196,17 @@ def test_texts_beside_a_rubric_do_not_make_an_answer_right_or_wrong(
     assert measure(document, "excluded_in_answer")["value"] == (excluded == "29 March")
 
 
+def test_parts_of_one_run_of_which_one_has_excluded_texts_are_read_as_one(command: Command, stub: Stub) -> None:
+    question = {"question": "When does my first sprint end?"}
+    write(command, [question, question, *[{**question, "no": ["29 March"]}] * 2], config({"mustNotContainField": "no"}))
+    for run, start, end in (("a", "1", "2"), ("b", "3", "4")):
+        assert command(*RUN, "--start", start, "--end", end, "--run-id", run).code == 0
+    for parts in (("a", "b"), ("b", "a")):
+        document = command("results", *parts, "--json").json
+        excluded = measure(document, "excluded_in_answer")
+        assert (document["counts"]["planned"], excluded["n"], excluded["value"]) == (4, 2, 1.0)
+
+
 def test_an_empty_answer_is_wrong_though_it_contains_nothing_excluded(command: Command, stub: Stub) -> None:
     question = {"question": "What did my aunt say?", "no": ["hello"]}
     write(command, [question], config({"mustNotContainField": "no"}))

@@ -33,7 +33,17 @@ LATEST = "latest"
 """A name for the newest run."""
 _MOST_HELD = 10_000
 """The outcomes of a run with more trials than this are not kept in memory, but read each time."""
-_SAMPLE_KEYS = ("start", "end", "questions", "sample_seed", "chosen", "samples", "chance", "special_measures")
+_SAMPLE_KEYS = (
+    "start",
+    "end",
+    "questions",
+    "sample_seed",
+    "chosen",
+    "samples",
+    "chance",
+    "special_measures",
+    "measured_on",
+)
 _SHARD_KEYS = (
     *_SAMPLE_KEYS,
     SHARD,
@@ -42,6 +52,7 @@ _SHARD_KEYS = (
     "probes",
     "origins",
     "titles",
+    "first_measures",
     "thresholds",
     "threshold_on",
     "concurrency",

@@ -19,7 +19,7 @@ from memorybench.suites.summary import Result, Summary, headline
 from .contamination import contamination, contamination_warning
 from .measures import plugin_metrics, run_metrics
 from .scores import MISSES
-from .spec import FIRST_MEASURES
+from .spec import FIRST_MEASURES, MEASURED_ON
 
 MEANINGS = {
     "accuracy": "answers that are right, by the benchmark's method: a judge, exact match, similarity or custom code",
@@ -57,7 +57,12 @@ _MAX_LABELS = 30
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
     special = dict.fromkeys(name for one in run.runs for name in one.spec.get("special_measures", ()))
-    return run_metrics({**run.spec, "special_measures": tuple(special)}, plugin_metrics())
+    measured_on: dict[str, dict[str, None]] = {}
+    for one in run.runs:
+        for name, benchmarks in one.spec.get(MEASURED_ON, {}).items():
+            measured_on.setdefault(name, {}).update(dict.fromkeys(benchmarks))
+    joined = {"special_measures": tuple(special), MEASURED_ON: measured_on}
+    return run_metrics({**run.spec, **joined}, plugin_metrics())
 
 
 def _chance(runs: Sequence[Run]) -> dict[str, float]:
