@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if options.memory_cases is None or extractor is None:
         missing = "--memory-extractor" if extractor is None else "--memory-cases"
         raise pytest.UsageError(f"{missing}: missing; expected both cases and an extractor; add it")
-    if config.getoption("dist", "no") != "no":
+    if config.getoption("dist", "no") != "no" and config.getoption("tx", None):
         raise pytest.UsageError(
             "--memory-cases: each process of pytest-xdist would run, and pay for, all cases; memorybench runs several"
             " cases at the same time anyway; add -n 0"

@@ -536,8 +536,11 @@ def test_pytest_refuses_to_pay_for_all_cases_in_each_process(command: Command) -
     done = subprocess.run([*program, "-n", "2"], cwd=command.folder, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert not calls.exists()
-    done = subprocess.run([*program, "-n", "0"], cwd=command.folder, capture_output=True, text=True, check=False)
-    assert calls.read_text() == "x" * 9, done.stdout
+    for alone in (("-n", "0"), ("--dist", "loadfile")):
+        calls.unlink(missing_ok=True)
+        done = subprocess.run([*program, *alone], cwd=command.folder, capture_output=True, text=True, check=False)
+        assert calls.exists(), done.stderr
+        assert calls.read_text() == "x" * 9, done.stdout
 
 
 @pytest.mark.slow
