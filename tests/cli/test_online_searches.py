@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections import Counter
 from typing import Any
 from xml.etree import ElementTree
@@ -201,6 +203,24 @@ def test_a_killed_run_repeats_no_call(command: Command, stub: Stub) -> None:
     again = command(*ONLINE, "--json")
     assert figures(again.json) == figures(resumed.json)
     assert sum(asked.values()) == len(stub.calls), "verdicts are shared by the runs of a folder"
+
+
+def test_a_run_that_was_killed_while_it_fetched_is_started_again(command: Command, stub: Stub) -> None:
+    write_turns(command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("memorybench.traces.spool.os.fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        assert command.killed(*ONLINE, "--run-id", "r", at=999)
+    assert list((command.folder / "results" / "r").glob("*.part"))
+    assert command("online", "--resume", "r").code == 2, "nothing was recorded"
+    started = command(*ONLINE, "--run-id", "r", "--json")
+    assert started.code == 0, started.err
+    assert started.json["counts"]["scored"] == 10
+
+
+def test_a_dry_run_leaves_no_folder(command: Command, stub: Stub) -> None:
+    write_turns(command)
+    assert command(*ONLINE, "--run-id", "r", "--dry-run").code == 0
+    assert not (command.folder / "results" / "r").exists()
 
 
 def test_a_resumed_run_measures_what_it_began_with(command: Command, stub: Stub) -> None:

@@ -20,12 +20,14 @@ def test_a_failed_fetch_leaves_nothing_and_shows_its_own_error(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_fetch_keeps_a_folder_that_existed(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
+@pytest.mark.parametrize("names", [[], ["notes.txt"]])
+def test_a_failed_fetch_keeps_a_folder_that_existed(tmp_path: Path, names: list[str]) -> None:
+    for name in names:
+        (tmp_path / name).write_text("mine")
 
     async def fetch() -> None:
         raise ServiceError("the service ended the connection")
 
     with pytest.raises(ServiceError):
         fetched(fetch(), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == names

@@ -63,6 +63,26 @@ def check_unused(folder: Path) -> None:
         )
 
 
+def mark_empty(folder: Path) -> bool:
+    """Create the lock file in an empty folder, so that files written before the run begins count as those of a run.
+
+    Return whether it was created. It is not in a folder that cannot be written.
+    """
+    with suppress(OSError):
+        if not any(folder.iterdir()):
+            os.close(os.open(folder / LOCK_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            return True
+    return False
+
+
+def remove_unused(folder: Path) -> None:
+    """Remove the folder of a run if it is empty, apart from the lock file."""
+    with suppress(OSError):
+        if {entry.name for entry in folder.iterdir()} <= {LOCK_NAME}:
+            (folder / LOCK_NAME).unlink(missing_ok=True)
+            folder.rmdir()
+
+
 def is_held(folder: Path) -> bool:
     """Return whether a process has the lock of the run whose folder this is."""
     try:

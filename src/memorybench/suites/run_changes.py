@@ -17,7 +17,7 @@ from memorybench.core.errors import BadInput, JournalError, Refusal, RunConflict
 from memorybench.files.names import inside, safe_run_id, safe_tag
 from memorybench.files.writing import write_file
 from memorybench.journal import run_changes
-from memorybench.journal.lock import LOCK_NAME
+from memorybench.journal.lock import LOCK_NAME, remove_unused
 from memorybench.journal.places import journal_of
 from memorybench.journal.run_changes import BASELINES, references
 from memorybench.journal.run_reader import RunReader
@@ -69,7 +69,7 @@ def rename(row: ListedRun, new: str, fault: Fault = None, make_page: MakePage = 
         _mark(folder / run.id, f"rename {new}", fault)
         run_changes.rename_rows(folder, run.id, new, fault)
         _complete(folder, run.id, fault, make_page)
-        _remove_empty(folder / new)  # the files of a run in a database may be on another machine
+        remove_unused(folder / new)  # the files of a run in a database may be on another machine
     if is_new:
         with suppress(OSError):
             folder.rmdir()
@@ -160,7 +160,7 @@ def _complete(folder: Path, run: str, fault: Fault = None, make_page: MakePage =
     if not is_committed:
         (own / _MARK).unlink()
         if new:
-            _remove_empty(folder / new)
+            remove_unused(folder / new)
         return
     if action == "rename":
         (folder / new).mkdir(mode=0o700, exist_ok=True)
@@ -176,7 +176,7 @@ def _complete(folder: Path, run: str, fault: Fault = None, make_page: MakePage =
     if action == "rename":
         _write_reports(folder, new, make_page)
     (own / _MARK).unlink()
-    _remove_empty(own)
+    remove_unused(own)
 
 
 def _write_reports(folder: Path, run: str, make_page: MakePage) -> None:
@@ -212,14 +212,6 @@ def _locked(folder: Path, run: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _remove_empty(own: Path) -> None:
-    """Remove the folder of a run if it is empty, apart from the lock file."""
-    with suppress(OSError):
-        if {entry.name for entry in own.iterdir()} <= {LOCK_NAME}:
-            (own / LOCK_NAME).unlink(missing_ok=True)
-            own.rmdir()
 
 
 def _first_needed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Plan
 from memorybench.files.writing import write_file
+from memorybench.journal.lock import remove_unused
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.judge import Judge
@@ -72,7 +73,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
 
     def discard() -> None:
         traces.path.unlink()
-        traces.path.parent.rmdir()
+        remove_unused(place.folder)
 
     return PreparedRun(
         spec=spec,

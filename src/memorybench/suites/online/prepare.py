@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Plan
+from memorybench.journal.lock import remove_unused
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import CANARIES as PAIRS
@@ -57,7 +58,7 @@ def prepare(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
     def discard() -> None:
         operations.remove()
-        place.folder.rmdir()
+        remove_unused(place.folder)
 
     return PreparedRun(
         spec=spec.model_copy(update={"since": source.since}),  # `24h` must mean the same when the run is resumed
