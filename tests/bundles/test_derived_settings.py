@@ -18,6 +18,7 @@ from tests.cli.command import Command
     [
         ("chance", {"starter": 1.0}),  # hides that questions can be answered without a memory
         ("special_measures", ["rubric_score"]),
+        ("measured_on", {"accuracy": ["another"]}),
         ("questions", {"starter": 1000}),
         ("samples", {"starter": {"cases": 4, "cases_available": 4, "clusters": 1, "clusters_available": 1}}),
         ("evidence", {"starter": "turn"}),

@@ -163,4 +163,6 @@ def _setting_claims(bundle: BundledRun, recorded: RecordedRun, rescorer: Rescore
 
 def _unordered(value: Any) -> str:
     """Return a value as text; lists with the same items in another order give the same text."""
+    if isinstance(value, dict):
+        return canonical({key: _unordered(own) for key, own in value.items()})
     return canonical(sorted(map(canonical, value)) if isinstance(value, list) else value)

@@ -44,12 +44,12 @@ from memorybench.suites.search_limits import SearchLimits
 from .baselines import Candidate
 from .benchmarks import answer_prompts, answer_prompts_text, judge_calls, scoring_method
 from .contamination import chance_score
-from .measures import plugin_metrics, special_measures
+from .measures import measured_on, plugin_metrics, special_measures
 from .plan import Bench, RecordedQuestion, _Haystacks, _Questioner, _trial, history_digest, with_evidence
 from .recorded import RecordedProvider
 from .scores import size_scores
 from .selection import choose_questions
-from .spec import ANSWERS, BenchSpec
+from .spec import ANSWERS, MEASURED_ON, BenchSpec
 
 
 class _Benchmark(Struct, frozen=True):
@@ -203,6 +203,8 @@ class _BenchRescorer(Rescorer):
             "special_measures": special_measures(one for own in questions.values() for one in own),
             "chance": {name: chance_score(own) for name, own in questions.items()},
         }
+        if MEASURED_ON in self.run.run.spec:  # runs of earlier versions lack it, and are reported without it
+            derived[MEASURED_ON] = measured_on(questions)
         if self.run.datasets.keys() >= questions.keys():
             data = {name: self.run.datasets[name] for name in questions}
             derived["evidence"] = {name: dataset.evidence for name, dataset in data.items()}
