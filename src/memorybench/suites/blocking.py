@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from memorybench.engine.stopping import Stop
@@ -28,5 +29,6 @@ def blocking(work: Coroutine[Any, Any, T], stopping: Stop | None = None) -> T:
         except KeyboardInterrupt:
             if stopping is None:
                 raise
-            stopping.set_from_thread()
+            with suppress(RuntimeError):  # the work has ended, and its event loop is closed
+                stopping.set_from_thread()
             return ended.result()
