@@ -403,7 +403,9 @@ def test_each_history_is_counted_once(command: Command, folder: Path) -> None:
     assert any("empty turns" in note and note.endswith(" 10") for note in read["left_out"])
 
 
-@pytest.mark.parametrize("name", ["../outside.json", "/outside.json", "a/../../outside.json", "c:\\outside.json"])
+@pytest.mark.parametrize(
+    "name", ["../outside.json", "/outside.json", "a/../../outside.json", "c:\\outside.json", "x\n/../../outside.json"]
+)
 def test_an_archive_does_not_lead_out_of_its_folder(command: Command, folder: Path, name: str) -> None:
     packed(folder)
     archive = folder / "benchmarks/datasets/persona.zip"

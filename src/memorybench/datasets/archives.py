@@ -19,7 +19,7 @@ from .items import is_hidden, is_readable, is_system_file
 MOST_FILES = 20_000
 _CHUNK = 2**20
 _ENCRYPTED = 0x1
-_SAFE_NAME = re.compile(r"(?![/\\])(?!.*(?:^|/)\.\.(?:/|$))[^\\:\0]+")
+_SAFE_NAME = re.compile(r"(?![/\\])(?!.*(?:^|/)\.\.(?:/|$))[^\\:\0]+", re.DOTALL)
 
 
 def unpack(archive: Path, folder: Path) -> Path:
@@ -83,7 +83,10 @@ def _checked_members(archive: Path, opened: ZipFile) -> list[ZipInfo]:
         where = f"{archive}: {member.filename!r}"
         if not _SAFE_NAME.fullmatch(member.filename):
             raise BadInput(
-                where, "would be unpacked outside the folder of the archive", expected="relative names without .."
+                where,
+                "this name may lead out of the folder",
+                expected="a relative name without .., \\ and :",
+                remedy="rename it in the archive",
             )
         if stat.S_ISLNK(member.external_attr >> 16):
             raise BadInput(where, "is a link", expected="a file", remedy="pack the file itself")
