@@ -179,7 +179,7 @@ class Rows(Struct, frozen=True):
 
 
 class KeptRows(Rows, frozen=True):
-    """Rows that are read and validated once and then kept in memory."""
+    """The rows of a bundle. Each file is read and validated when it is first needed, and then kept in memory."""
 
     _kept: dict[str, list[Any]] = field(default_factory=dict)
 

@@ -205,7 +205,7 @@ def _expected_canaries(bundle: BundledRun, rescorer: Rescorer) -> int | None:
 
 
 def _note_claims(bundle: BundledRun, recorded: RecordedRun) -> Iterator[Claim]:
-    """Yield a claim if the run's notes about its judge differ from the counts of the judge check."""
+    """Yield one claim with all notes about the judge that differ from those that its check gives."""
     checks = [step for step in bundle.steps.values() if step.name == JUDGE_CHECK]
     if any(step.result is None for step in checks) or not recorded.is_of_this_version:
         return  # left out, or written in other words

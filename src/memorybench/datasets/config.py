@@ -464,7 +464,7 @@ class BenchmarkConfig(Record):
     description: str = ""
     """One line for `list`."""
     version: str = ""
-    """The benchmark's version; recorded with every result."""
+    """The benchmark's version, which `describe` shows and a run records with this file."""
     source: str = ""
     """URL of the original; shown by `describe`."""
     paper: str = ""

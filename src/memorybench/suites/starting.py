@@ -168,7 +168,7 @@ def saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options:
     if changed:
         raise BadInput(
             "--resume",
-            f"{changed} cannot be changed when a run is resumed",
+            f"{changed} cannot be given with --resume: the run has its own value",
             remedy=f"leave out {changed}, or start a new run with --reuse {run_id}, which reuses unchanged steps",
         )
     journal = journal_of(results)

@@ -96,7 +96,7 @@ def _where(entry: Entry) -> str:
 
 
 def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
-    """Raise ConsentRequired if these programs, modules, container images or SQL are not allowed."""
+    """Raise ConsentRequired if there are programs, modules, images or SQL, and the user has not allowed code."""
     if uses and not consent.code:
         listed = ", ".join(f"{printable(use.value)} ({printable(use.key)})" for use in uses)
         remedy = f"read that code, and if you trust it, add {ALLOW_CODE}"

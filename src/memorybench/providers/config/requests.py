@@ -192,8 +192,8 @@ class Response(Record):
     """JSONPath to the array of results. It may be empty; a missing array is an error."""
     content_field: str | None = None
     """JSONPath to the content, within one result. If it matches several texts, such as `$.parts[*].text`, they are
-    joined as lines. A result with a blank text counts as one without sources; a search with only such results is an
-    error."""
+    joined as lines. The sources of a result without text do not count. A search that returns only such results is
+    an error."""
     score_field: str | None = None
     """JSONPath to the score, within one result. If a result has no score, the results keep the order of the reply."""
     id_field: str | None = None

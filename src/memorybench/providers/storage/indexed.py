@@ -182,7 +182,7 @@ M = TypeVar("M", bound=IndexedMemory[Any, Any])
 async def open_on_threads(
     name: str, open_store: Callable[[], S], make: Callable[[S, Sequence[ThreadPoolExecutor]], M], threads: int = 1
 ) -> AsyncIterator[M]:
-    """Start `threads` threads, open a store on the first, and yield the provider that `make` returns for both."""
+    """Start executors of one thread each, open a store on the first, and yield what `make` returns for both."""
     with ExitStack() as stack:
         executors = [
             stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"memorybench-{name}"))

@@ -147,7 +147,7 @@ def _by_trace(values: Sequence[_Value]) -> list[float]:
 
 
 def _failures(outcomes: Iterable[Outcome]) -> list[Cases]:
-    """Return the first searches and writes that failed, were not judged or have a score of 0, and the count of all."""
+    """Return the failures of each kind of operation: the first ones, and how many there are."""
     cases: dict[str, list[Case]] = {SEARCHES: [], WRITES: []}
     counts, measured = dict.fromkeys(cases, 0), set()
     for outcome in outcomes:
