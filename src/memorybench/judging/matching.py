@@ -206,7 +206,7 @@ class Matching(Struct, frozen=True, dict=True):
     Each of the two may still match another fact. Pairs that a judge called different are left out.
     """
     twins: Mapping[int, int]
-    """By index of an unmatched found fact that repeats another one: the index of the other, which is no twin."""
+    """By index of an unmatched found fact that repeats another one: the index of the first of them."""
 
     @cached_property
     def open_gold(self) -> list[int]:

@@ -77,7 +77,7 @@ class Server:
         self._http = http
 
     async def post(self, body: Mapping[str, Any]) -> tuple[Reply, Mapping[str, Any]]:
-        """Send a request; return the reply and its JSON object. If the JSON is no object, return an empty one."""
+        """Send a request; return the reply and its JSON object. If the JSON is not an object, return an empty one."""
         fields = self._fields(body)
         with charging_unreadable(self._spending(None)):
             reply = await self._http.request(
